@@ -1,0 +1,2 @@
+//! Fleetwright: machines for Kubernetes, made, placed, watched and retired
+fn main() {}

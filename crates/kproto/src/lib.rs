@@ -1,0 +1,1 @@
+//! Kubernetes protobuf bodies, decoded to JSON.

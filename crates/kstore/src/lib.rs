@@ -1,0 +1,1 @@
+//! Revisioned object store with watch, in memory or durable.

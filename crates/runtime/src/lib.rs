@@ -1,0 +1,1 @@
+//! Informers, work queues, controllers and what else a controller process needs.

@@ -1,0 +1,1 @@
+//! Structured merge and diff: the algorithm of server-side apply.

@@ -1,0 +1,1 @@
+//! Starts the real Kubernetes binaries and compares the embedded API with them.
