@@ -62,8 +62,13 @@ impl Random {
             .collect()
     }
 
+    /// A number from 0 up to, but not including, 1.
+    pub fn fraction(&self) -> f64 {
+        self.0.lock().random()
+    }
+
     /// `base` plus up to `fraction` of it.
     pub fn jitter(&self, base: Duration, fraction: f64) -> Duration {
-        base + base.mul_f64(fraction * self.0.lock().random::<f64>())
+        base + base.mul_f64(fraction * self.fraction())
     }
 }
