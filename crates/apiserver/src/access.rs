@@ -1,0 +1,135 @@
+//! Who may come in, and do what: the glue between requests and [`crate::auth`].
+
+use std::sync::Arc;
+
+use fleetwright_clock::{Clock, Random};
+use http::{header, request::Parts};
+use serde_json::Value;
+
+use crate::{
+    auth::{
+        Attributes, Authorizer, SuperuserThenRbac,
+        authn::{
+            Authenticators, Credentials, impersonate, service_account::ServiceAccountTokens,
+            signing::SigningKey, token_table::TokenTable,
+        },
+        authorize,
+        rbac::Rbac,
+    },
+    objects::Objects,
+    request::RequestInfo,
+    service::{KnownUser, PeerCertificate},
+    status::Result,
+    storage::Storage,
+    user::UserInfo,
+};
+
+/// Who issues the tokens of service accounts.
+const ISSUER: &str = "https://kubernetes.default.svc";
+
+/// Authentication and authorization of a server.
+pub struct Access {
+    authenticators: Authenticators,
+    authorizer: SuperuserThenRbac,
+    objects: Arc<Objects>,
+}
+
+impl Access {
+    /// Users come with certificates, with `tokens` (CSV), or as service accounts.
+    pub fn new(
+        storage: Arc<Storage>,
+        clock: &Clock,
+        random: &Random,
+        tokens: &str,
+        service_account_key: &[u8],
+    ) -> std::result::Result<Self, String> {
+        let objects = Arc::new(Objects::new(storage));
+        let key = SigningKey::from_pkcs8(service_account_key).map_err(|error| error.to_string())?;
+        let service_accounts = ServiceAccountTokens::new(
+            key,
+            ISSUER.to_owned(),
+            Vec::new(),
+            Arc::clone(&objects) as _,
+            clock.clone(),
+            random.fork(),
+        );
+        let tokens = TokenTable::parse(tokens, "token file").map_err(|error| error.to_string())?;
+        let rbac = Arc::new(Rbac::new(Arc::clone(&objects) as _));
+        Ok(Self {
+            authenticators: Authenticators { tokens, service_accounts, anonymous: true },
+            authorizer: SuperuserThenRbac::new(rbac),
+            objects,
+        })
+    }
+
+    /// The objects that decisions are made from.
+    pub fn objects(&self) -> Arc<Objects> {
+        Arc::clone(&self.objects)
+    }
+
+    /// Decides what users may do.
+    pub fn authorizer(&self) -> &dyn Authorizer {
+        &self.authorizer
+    }
+
+    /// The roles behind those decisions.
+    pub fn rbac(&self) -> &Rbac {
+        self.authorizer.rbac()
+    }
+
+    /// Finds out who users are.
+    pub fn authenticators(&self) -> &Authenticators {
+        &self.authenticators
+    }
+
+    /// Finds the user of a request, impersonated if asked for.
+    pub(crate) fn identify(
+        &self,
+        parts: &Parts,
+        info: &RequestInfo,
+        warnings: &mut Vec<String>,
+    ) -> Result<Arc<UserInfo>> {
+        let user = if let Some(KnownUser(user)) = parts.extensions.get::<KnownUser>() {
+            Arc::clone(user)
+        } else {
+            let credentials = Credentials {
+                certificate: parts.extensions.get::<PeerCertificate>().map(|c| &*c.0),
+                authorization: parts
+                    .headers
+                    .get(header::AUTHORIZATION)
+                    .and_then(|value| value.to_str().ok()),
+            };
+            let (found, warning) = self.authenticators.authenticate(&credentials);
+            warnings.extend(warning.map(str::to_owned));
+            Arc::new(found?)
+        };
+        let mut headers = parts.headers.clone();
+        match impersonate::wanted_user(&mut headers)? {
+            None => Ok(user),
+            Some(wanted) => {
+                let request = Attributes::of_request(&user, info);
+                impersonate::impersonate(&self.authorizer, &wanted, &request).map(Arc::new)
+            }
+        }
+    }
+
+    /// Refuses what the user may not do.
+    pub(crate) fn authorize(&self, user: &UserInfo, info: &RequestInfo) -> Result<()> {
+        let attributes = Attributes::of_request(user, info);
+        let decision = self.authorizer.authorize(&attributes);
+        if decision.is_allowed() {
+            return Ok(());
+        }
+        Err(authorize::forbidden(&attributes, &decision.reason))
+    }
+
+    /// A token for a service account.
+    pub(crate) fn issue_token(
+        &self,
+        namespace: &str,
+        name: &str,
+        request: &Value,
+    ) -> Result<Value> {
+        self.authenticators.service_accounts.issue(namespace, name, request)
+    }
+}
