@@ -1,0 +1,105 @@
+//! Admission: the rules that come from other objects (namespaces, roles, webhooks).
+
+use fleetwright_kstore::Key;
+use serde_json::{Value, json};
+
+use super::{Call, create::namespace_terminating};
+use crate::{
+    auth::rbac::escalation,
+    gvk::GroupResource,
+    object,
+    options::WriteOptions,
+    request::Operation,
+    status::{ApiError, Result},
+    storage,
+};
+
+impl Call {
+    /// What may change or refuse an object before it is validated.
+    pub(crate) async fn admit(
+        &mut self,
+        operation: Operation,
+        value: &mut Value,
+        old: Option<&Value>,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        if operation == Operation::Create {
+            self.check_namespace(object::name(value))?;
+        }
+        self.call_mutating_webhooks(operation, value, old, options).await
+    }
+
+    /// What may refuse an object that is otherwise ready to be written.
+    pub(crate) async fn review(
+        &mut self,
+        operation: Operation,
+        new: Option<&Value>,
+        old: Option<&Value>,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        let kind = match operation {
+            Operation::Create => "CreateOptions",
+            Operation::Update => "UpdateOptions",
+            Operation::Delete => "DeleteOptions",
+        };
+        self.review_with(operation, new, old, options, write_options(kind, options)).await
+    }
+
+    /// [`Call::review`] with the options as the client gave them.
+    pub(crate) async fn review_with(
+        &mut self,
+        operation: Operation,
+        new: Option<&Value>,
+        old: Option<&Value>,
+        options: &WriteOptions,
+        shown: Value,
+    ) -> Result<()> {
+        if let Some(new) = new {
+            let access = self.server.access();
+            escalation::check(
+                access.rbac(),
+                access.authorizer(),
+                &self.context.user,
+                &self.context.info,
+                new,
+                old,
+            )?;
+        }
+        self.call_validating_webhooks(operation, new, old, options, shown).await
+    }
+
+    /// A namespace that does not exist or is going away takes no new objects.
+    fn check_namespace(&self, name: &str) -> Result<()> {
+        if !self.resource.namespaced {
+            return Ok(());
+        }
+        let namespace = self.namespace();
+        let key = Key::new("/namespaces", "", namespace);
+        let Some(stored) = self.server.storage().get(&key) else {
+            return Err(ApiError::not_found(&GroupResource::new("", "namespaces"), namespace));
+        };
+        let found = storage::parse(&stored.json)?;
+        if object::is_terminating(&found) {
+            return Err(namespace_terminating(self, name, namespace));
+        }
+        Ok(())
+    }
+
+    /// An update of an object that does not exist creates it, which takes the right to create.
+    pub(crate) fn authorize_create(&self) -> Result<()> {
+        let mut info = (*self.context.info).clone();
+        "create".clone_into(&mut info.verb);
+        self.server.access().authorize(&self.context.user, &info)
+    }
+}
+
+pub(crate) fn write_options(kind: &str, options: &WriteOptions) -> Value {
+    let mut shown = json!({"kind": kind, "apiVersion": "meta.k8s.io/v1"});
+    if options.dry_run {
+        shown["dryRun"] = json!(["All"]);
+    }
+    if !options.field_manager.is_empty() {
+        shown["fieldManager"] = options.field_manager.clone().into();
+    }
+    shown
+}
