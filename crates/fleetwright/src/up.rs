@@ -1,0 +1,180 @@
+//! `fleetwright up`: a Kubernetes API on this machine.
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, bail};
+use fleetwright_apiserver::{
+    Limits,
+    controllers::NAMES,
+    embedded::{Embedded, Settings, StoreLocation},
+    tls::{ListenError, Listener},
+};
+use fleetwright_clock::{Clock, Random};
+use fleetwright_runtime::config::ControllerNames;
+
+use crate::{data_dir, kubeconfig, print_line};
+
+/// The port of a Kubernetes API, where nothing else is said.
+const DEFAULT_ADDRESS: &str = "127.0.0.1:6443";
+
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  fleetwright up
+  fleetwright up --in-memory --listen 127.0.0.1:0 --kubeconfig ./kubeconfig
+  fleetwright up --data-dir /var/lib/fleetwright")]
+pub(crate) struct UpArguments {
+    /// Keep data in this folder [default: in the user's data folder].
+    #[arg(long, value_name = "DIR", env = "FLEETWRIGHT_DATA_DIR", conflicts_with = "in_memory")]
+    data_dir: Option<PathBuf>,
+    /// Keep data in memory alone: it is gone when the process ends.
+    #[arg(long)]
+    in_memory: bool,
+    /// Listen on this address; port 0 takes a free one.
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = DEFAULT_ADDRESS, env = "FLEETWRIGHT_LISTEN")]
+    listen: SocketAddr,
+    /// Write the kubeconfig to this file [default: kubeconfig in the data folder].
+    #[arg(long, value_name = "FILE", env = "FLEETWRIGHT_KUBECONFIG")]
+    kubeconfig: Option<PathBuf>,
+    /// Controllers of the API to run: `*` for all, `-NAME` for all but one.
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = "*",
+        allow_hyphen_values = true
+    )]
+    controllers: Vec<String>,
+    /// Also accept the bearer tokens in this file, one `token,user,uid,"group1,group2"` a line.
+    #[arg(long, value_name = "FILE", hide = true)]
+    token_file: Option<PathBuf>,
+}
+
+pub(crate) fn run(arguments: UpArguments) -> anyhow::Result<()> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?
+        .block_on(serve(arguments))
+}
+
+async fn serve(arguments: UpArguments) -> anyhow::Result<()> {
+    let UpArguments { data_dir, in_memory, listen, kubeconfig, controllers, token_file } =
+        arguments;
+    let controllers = ControllerNames(controllers);
+    check_controllers(&controllers)?;
+    let clock = Clock::system();
+    let folder = match (in_memory, data_dir) {
+        (true, _) => None,
+        (false, Some(folder)) => Some(folder),
+        (false, None) => Some(data_dir::default_path()?),
+    };
+    if let Some(folder) = &folder {
+        data_dir::prepare(folder)?;
+    }
+    let kubeconfig_path = match (kubeconfig, &folder) {
+        (Some(path), _) => path,
+        (None, Some(folder)) => folder.join("kubeconfig"),
+        (None, None) => {
+            std::env::temp_dir().join(format!("fleetwright-{}.kubeconfig", std::process::id()))
+        }
+    };
+    let tokens = match &token_file {
+        None => String::new(),
+        Some(path) => std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read the token file {}", path.display()))?,
+    };
+    let location = match &folder {
+        None => StoreLocation::Memory,
+        Some(folder) => StoreLocation::Folder(folder.clone()),
+    };
+    // The store is opened first: its lock keeps a second process from touching the folder.
+    let certificates_folder = folder.clone();
+    let embedded = Embedded::open(location, &clock)?;
+    let certificates = data_dir::certificates(certificates_folder.as_deref(), &clock)?;
+    let settings = Settings {
+        clock: clock.clone(),
+        random: Random::from_os(),
+        limits: Limits::default(),
+        tokens,
+        service_account_key: certificates.service_accounts.clone(),
+        authority: certificates.authority.clone(),
+        controllers: Box::new(move |name| controllers.enabled(name, true)),
+    };
+    let listener = Listener::bind(listen, &certificates.server, &certificates.authority)
+        .await
+        .map_err(|error| listen_error(error, listen))?;
+    let address = listener.address().context("cannot tell the address that was taken")?;
+    let running = embedded.start(settings).await?;
+    let url = format!("https://{address}");
+    kubeconfig::write(&kubeconfig_path, &url, &certificates.authority, &certificates.admin)?;
+    announce(&url, folder.as_deref(), &kubeconfig_path)?;
+
+    let server = running.server().clone();
+    let serving = listener.serve(server.clone());
+    tokio::pin!(serving);
+    tokio::select! {
+        () = &mut serving => bail!("the listener ended unexpectedly"),
+        signal = stop_signal() => signal?,
+    }
+    server.stop();
+    serving.await;
+    running.stop().await;
+    if folder.is_none() {
+        // The credentials in it are worth nothing without the process.
+        let _ = std::fs::remove_file(&kubeconfig_path);
+    }
+    Ok(())
+}
+
+fn check_controllers(controllers: &ControllerNames) -> anyhow::Result<()> {
+    let unknown = controllers.unknown(NAMES);
+    let Some((name, nearest)) = unknown.first() else { return Ok(()) };
+    let hint = nearest.as_ref().map(|name| format!(" (did you mean {name}?)")).unwrap_or_default();
+    bail!(
+        "--controllers: there is no controller named {name}{hint}; there are: {}",
+        NAMES.join(", ")
+    )
+}
+
+fn announce(url: &str, folder: Option<&Path>, kubeconfig: &Path) -> anyhow::Result<()> {
+    let data = folder.map_or_else(|| "in memory".to_owned(), |folder| folder.display().to_string());
+    print_line(&format!(
+        "Fleetwright is up at {url}
+  data        {data}
+  kubeconfig  {}
+  next        export KUBECONFIG={} && kubectl get namespaces
+  stop        Ctrl-C",
+        kubeconfig.display(),
+        kubeconfig.display(),
+    ))
+}
+
+fn listen_error(error: ListenError, address: SocketAddr) -> anyhow::Error {
+    let in_use = matches!(
+        &error,
+        ListenError::Bind { source, .. } if source.kind() == std::io::ErrorKind::AddrInUse
+    );
+    if in_use {
+        anyhow::anyhow!(
+            "port {} on {} is in use by another process: stop it, or choose another one with --listen {}:PORT (0 for a free one)",
+            address.port(),
+            address.ip(),
+            address.ip()
+        )
+    } else {
+        error.into()
+    }
+}
+
+/// Ends when the user or the system wants the process to stop.
+async fn stop_signal() -> anyhow::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
+    tokio::select! {
+        result = tokio::signal::ctrl_c() => result.context("cannot wait for Ctrl-C"),
+        _ = terminate.recv() => Ok(()),
+    }
+}
