@@ -1,0 +1,55 @@
+//! The registry of runners. One per table file; add a module beside this one and list it in
+//! [`all`].
+
+use crate::row::Row;
+
+/// How one row went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// The product does what the row wants.
+    Passed,
+    /// It does something else; the text says what was wanted and what happened.
+    Failed(String),
+    /// The row does not speak of this product; the text says why.
+    NotApplicable(&'static str),
+}
+
+impl Outcome {
+    /// Passes when both are equal.
+    pub fn equal<T: PartialEq + std::fmt::Debug>(wanted: &T, found: &T) -> Self {
+        if wanted == found {
+            Self::Passed
+        } else {
+            Self::Failed(format!("wanted {wanted:?}, found {found:?}"))
+        }
+    }
+}
+
+/// Checks one row by calling what the product calls.
+pub type Check = fn(&Row<'_>) -> Outcome;
+
+/// What to do with one table of a file.
+#[derive(Debug, Clone, Copy)]
+pub enum Use {
+    /// Each row is checked.
+    Rows(Check),
+    /// Rows of other tables refer to it.
+    Context,
+    /// It is not about this product; the text says why.
+    NotApplicable(&'static str),
+}
+
+/// Runs one table file.
+#[derive(Debug, Clone, Copy)]
+pub struct Runner {
+    /// The file's name, with its ending.
+    pub file: &'static str,
+    /// Every table of the file by its path (`cases`, `webhook.cases`), and what to do with it.
+    /// Paths to a single object or to a list of plain values may be listed too.
+    pub tables: &'static [(&'static str, Use)],
+}
+
+/// Every runner.
+pub fn all() -> Vec<Runner> {
+    Vec::new()
+}
