@@ -1,1 +1,47 @@
-//! Readable scripts with golden output, on the embedded and on the real server.
+//! Scenarios: what a user does, as readable scripts with golden output.
+//!
+//! ```text
+//! # A comment.
+//! $ fleetwright version
+//!     fleetwright 0.1.0
+//! start up $ fleetwright up
+//! show up 5 lines
+//!     Fleetwright is up at https://<address>
+//!     ...
+//! == both
+//! file widget.yaml
+//!     kind: Widget
+//! $ kubectl apply -f widget.yaml
+//!     widget.example.com/a created
+//! == embedded
+//! kill up
+//!     --- killed
+//! ```
+//!
+//! | line | meaning |
+//! |---|---|
+//! | `$ COMMAND` | a shell command; the indented lines below are what it prints |
+//! | `until $ COMMAND` | again and again until it succeeds; what it prints is ignored |
+//! | `start NAME $ COMMAND` | starts it in the background |
+//! | `wait NAME 2 lines` | until it has printed so much |
+//! | `show NAME 2 lines` | the same; below is what is new since the last `show` |
+//! | `interrupt NAME`, `kill NAME` | Ctrl-C or kill -9; below is what is new, and how it ended |
+//! | `finish NAME` | the same without a signal: it ends by itself |
+//! | `file NAME` | a file with the indented text below |
+//! | `== both` | from here on, the real server must print the same |
+//! | `== embedded` | from here on, for the embedded server alone; so begins every scenario |
+//!
+//! Commands run in an empty home folder beside a link to `examples/`, with `fleetwright` and the
+//! `kubectl` of the referees in their path. `KUBECONFIG` is where `fleetwright up` puts it by
+//! default, or that of the real server. `fleetwright up` takes a free port unless told otherwise.
+//! Times, uids, revisions, ages, ports and wide columns are made comparable first.
+//!
+//! `UPDATE_GOLDEN=1 cargo test -p fleetwright-scenarios` writes what is printed into the scripts:
+//! what the real server says where both take part.
+
+mod background;
+mod run;
+mod scenario;
+
+pub use run::{Run, Server, run};
+pub use scenario::{Block, Scenario, Step, files};
