@@ -1,0 +1,92 @@
+//! What Linux knows about processes: memory, processor time, start.
+
+use std::fs;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+/// The unit of times in `/proc`, which Linux fixes at 100 to the second for programs.
+const TICK: Duration = Duration::from_millis(10);
+
+/// Resident memory of a process, in bytes.
+pub(crate) fn resident(process: u32) -> Result<u64> {
+    let text = read(&format!("/proc/{process}/status"))?;
+    let kilobytes = text
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .and_then(|rest| rest.trim().strip_suffix(" kB"))
+        .and_then(|number| number.trim().parse::<u64>().ok())
+        .context("/proc names no resident memory")?;
+    Ok(kilobytes * 1024)
+}
+
+/// Processor time that a process has used, in user and kernel mode.
+pub(crate) fn processor_time(process: u32) -> Result<Duration> {
+    let text = read(&format!("/proc/{process}/stat"))?;
+    // User and kernel time are the fields 14 and 15.
+    let [user, kernel] = [14, 15].map(|number| stat_field(&text, number));
+    Ok(ticks(user? + kernel?))
+}
+
+/// How long ago a process was started.
+pub(crate) fn age(process: u32) -> Result<Duration> {
+    let started = ticks(stat_field(&read(&format!("/proc/{process}/stat"))?, 22)?);
+    let uptime = read("/proc/uptime")?;
+    let now: f64 = uptime
+        .split_whitespace()
+        .next()
+        .and_then(|number| number.parse().ok())
+        .context("/proc/uptime is not a number")?;
+    Ok(Duration::from_secs_f64(now).saturating_sub(started))
+}
+
+/// Processor time that the whole machine has used, in every mode but idle.
+pub(crate) fn machine_time() -> Result<Duration> {
+    let text = read("/proc/stat")?;
+    let line = text.lines().next().context("/proc/stat is empty")?;
+    let fields: Vec<u64> =
+        line.split_whitespace().skip(1).filter_map(|field| field.parse().ok()).collect();
+    // user, nice, system, idle, iowait, irq, softirq, steal; the rest is counted in user.
+    let busy = |(at, _): &(usize, &u64)| !matches!(at, 3 | 4) && *at < 8;
+    Ok(ticks(fields.iter().enumerate().filter(busy).map(|(_, count)| count).sum()))
+}
+
+/// A field of `/proc/PID/stat` by its number in proc(5). The second is the program's name in
+/// brackets, which may hold anything.
+fn stat_field(text: &str, number: usize) -> Result<u64> {
+    text.rsplit_once(')')
+        .and_then(|(_, rest)| rest.split_whitespace().nth(number.checked_sub(3)?))
+        .and_then(|field| field.parse().ok())
+        .with_context(|| format!("/proc names no field {number}"))
+}
+
+fn ticks(count: u64) -> Duration {
+    TICK * u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+fn read(path: &str) -> Result<String> {
+    fs::read_to_string(path).with_context(|| format!("cannot read {path}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_counted_after_the_name() {
+        let text = "1 (a ) b) S 4 5 6 7 8 9 10 11 12 13 140 150 16 17 18 19 20 21 220 23";
+        assert_eq!(stat_field(text, 14).unwrap(), 140);
+        assert_eq!(stat_field(text, 15).unwrap(), 150);
+        assert_eq!(stat_field(text, 22).unwrap(), 220);
+        assert!(stat_field(text, 60).is_err());
+    }
+
+    #[test]
+    fn this_process_is_known() {
+        let own = std::process::id();
+        assert!(resident(own).unwrap() > 0);
+        processor_time(own).unwrap();
+        age(own).unwrap();
+        assert!(machine_time().unwrap() >= processor_time(own).unwrap());
+    }
+}
