@@ -1,6 +1,8 @@
 //! What a client cannot exceed, and what it is told when the past is forgotten. The server runs
 //! in this process, on virtual time and without a socket.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests, which fail by panicking")]
+
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
