@@ -1,6 +1,6 @@
 //! Request scripts: readable files of HTTP requests, run against a server.
 //!
-//! ```text
+//! ~~~text
 //! ## a title starts an interaction; its requests follow
 //! POST /api/v1/namespaces/$ns/configmaps
 //! {"metadata": {"name": "a"}}
@@ -16,7 +16,7 @@
 //! ```
 //! repeat 2
 //! hide .metadata.managedFields
-//! ```
+//! ~~~
 //!
 //! | line | meaning |
 //! |---|---|

@@ -1,6 +1,6 @@
 //! kubectl sessions: shell-like files whose commands run against a server.
 //!
-//! ```text
+//! ~~~text
 //! # a comment
 //! file config.yaml
 //! ```
@@ -12,7 +12,7 @@
 //! follow w $ kubectl get cm -w        # runs in the background
 //! seen w 1 line                       # waits until it has printed so much
 //! stop w after 2 lines                # what it printed by then
-//! ```
+//! ~~~
 //!
 //! The real kubectl runs with a kubeconfig whose namespace is the session's own, `$NS`. `$ALICE`,
 //! `$BOB`, ... are kubeconfigs of other people. Standard output, errors and exit codes count.
