@@ -23,15 +23,13 @@ pub struct Limits {
     pub body: usize,
     /// Characters of a URL.
     pub url: usize,
-    /// Bytes of a stored object.
-    pub object: usize,
     /// Watches at one time.
     pub watches: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { body: 3 * 1024 * 1024, url: 16 * 1024, object: 3 * 1024 * 1024 / 2, watches: 10_000 }
+        Self { body: 3 * 1024 * 1024, url: 16 * 1024, watches: 10_000 }
     }
 }
 
