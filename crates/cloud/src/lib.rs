@@ -1,0 +1,25 @@
+//! What Fleetwright asks of a cloud, whichever it is.
+//!
+//! Controllers see these ports and nothing of a provider: [`Cloud`] makes, finds and retires
+//! instances, [`PlacementGroups`] looks after groups of them. Adapters (`cloud-aws` and its
+//! siblings) speak the real protocols over one [`transport`], so that what answers may be a cloud
+//! or a simulation of it, and faults can be put between.
+
+mod error;
+mod instance;
+mod launch;
+mod ports;
+pub mod transport;
+
+pub use error::{CloudError, ErrorClass};
+pub use instance::{Address, AddressKind, Instance, InstanceState};
+pub use launch::{Count, Launch, LaunchOrder, ResolveRequest, Shape, Tag};
+pub use ports::{
+    Account, Cloud, Connector, Credentials, GroupOrder, GroupState, InstanceType, PlacementGroup,
+    PlacementGroups, PortFuture, Strategy,
+};
+
+/// Tag on an instance: the UID of the Machine that it belongs to.
+pub const MACHINE_UID_TAG: &str = "fleetwright-machine-uid";
+/// Tag on an instance: the token of the launch that made it together with others.
+pub const GANG_TAG: &str = "fleetwright-gang";
