@@ -44,7 +44,8 @@ pub(crate) struct UpArguments {
         value_name = "NAMES",
         value_delimiter = ',',
         default_value = "*",
-        allow_hyphen_values = true
+        allow_hyphen_values = true,
+        value_parser = controller_name
     )]
     controllers: Vec<String>,
     /// Also accept the bearer tokens in this file, one `token,user,uid,"group1,group2"` a line.
@@ -64,18 +65,17 @@ async fn serve(arguments: UpArguments) -> anyhow::Result<()> {
     let UpArguments { data_dir, in_memory, listen, kubeconfig, controllers, token_file } =
         arguments;
     let controllers = ControllerNames(controllers);
-    check_controllers(&controllers)?;
     let clock = Clock::system();
     let folder = match (in_memory, data_dir) {
         (true, _) => None,
-        (false, Some(folder)) => Some(folder),
+        (false, Some(folder)) => Some(absolute(&folder)?),
         (false, None) => Some(data_dir::default_path()?),
     };
     if let Some(folder) = &folder {
         data_dir::prepare(folder)?;
     }
     let kubeconfig_path = match (kubeconfig, &folder) {
-        (Some(path), _) => path,
+        (Some(path), _) => absolute(&path)?,
         (None, Some(folder)) => folder.join("kubeconfig"),
         (None, None) => {
             std::env::temp_dir().join(format!("fleetwright-{}.kubeconfig", std::process::id()))
@@ -129,14 +129,17 @@ async fn serve(arguments: UpArguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn check_controllers(controllers: &ControllerNames) -> anyhow::Result<()> {
-    let unknown = controllers.unknown(NAMES);
-    let Some((name, nearest)) = unknown.first() else { return Ok(()) };
+/// Reads one of the names for `--controllers`.
+fn controller_name(text: &str) -> Result<String, String> {
+    let unknown = ControllerNames(vec![text.to_owned()]).unknown(NAMES);
+    let Some((name, nearest)) = unknown.first() else { return Ok(text.to_owned()) };
     let hint = nearest.as_ref().map(|name| format!(" (did you mean {name}?)")).unwrap_or_default();
-    bail!(
-        "--controllers: there is no controller named {name}{hint}; there are: {}",
-        NAMES.join(", ")
-    )
+    Err(format!("there is no controller named {name}{hint}; there are: {}", NAMES.join(", ")))
+}
+
+/// The path for a message that is still right in another folder.
+fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
+    std::path::absolute(path).with_context(|| format!("cannot tell where {} is", path.display()))
 }
 
 fn announce(url: &str, folder: Option<&Path>, kubeconfig: &Path) -> anyhow::Result<()> {

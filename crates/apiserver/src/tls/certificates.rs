@@ -16,7 +16,7 @@ const SKEW: SignedDuration = SignedDuration::from_mins(5);
 
 /// Why a certificate could not be made or read.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot {attempt}: {source}")]
+#[error("cannot {attempt}")]
 pub struct CertificateError {
     attempt: &'static str,
     source: rcgen::Error,
