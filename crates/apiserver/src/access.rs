@@ -11,7 +11,7 @@ use crate::{
         Attributes, Authorizer, SuperuserThenRbac,
         authn::{
             Authenticators, Credentials, impersonate, service_account::ServiceAccountTokens,
-            signing::SigningKey, token_table::TokenTable,
+            signing::SigningKey, token_request::PreparedToken, token_table::TokenTable,
         },
         authorize,
         rbac::Rbac,
@@ -123,13 +123,18 @@ impl Access {
         Err(authorize::forbidden(&attributes, &decision.reason))
     }
 
-    /// A token for a service account.
-    pub(crate) fn issue_token(
+    /// Checks and completes a request for a token of a service account.
+    pub(crate) fn prepare_token(
         &self,
         namespace: &str,
         name: &str,
-        request: &Value,
-    ) -> Result<Value> {
-        self.authenticators.service_accounts.issue(namespace, name, request)
+        request: Value,
+    ) -> Result<PreparedToken> {
+        self.authenticators.service_accounts.prepare(namespace, name, request)
+    }
+
+    /// Answers it with a token.
+    pub(crate) fn issue_token(&self, prepared: PreparedToken) -> Result<Value> {
+        self.authenticators.service_accounts.issue(prepared)
     }
 }

@@ -40,5 +40,6 @@ pub mod storage;
 pub mod table;
 pub mod tls;
 pub mod user;
+mod warnings;
 
 pub use server::{Limits, Parts, Server};

@@ -21,6 +21,8 @@ use crate::{
 pub struct Limits {
     /// Bytes of a request's body.
     pub body: usize,
+    /// Bytes of an object that is stored; etcd takes no more.
+    pub object: usize,
     /// Characters of a URL.
     pub url: usize,
     /// Watches at one time.
@@ -29,7 +31,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { body: 3 * 1024 * 1024, url: 16 * 1024, watches: 10_000 }
+        Self { body: 3 * 1024 * 1024, object: 3 * 1024 * 1024 / 2, url: 16 * 1024, watches: 10_000 }
     }
 }
 

@@ -24,6 +24,7 @@ use crate::{
     server::Server,
     status::{ApiError, Result},
     user::UserInfo,
+    warnings,
 };
 
 /// The body of a response.
@@ -84,10 +85,8 @@ where
             response
         }
     };
-    for warning in warnings {
-        if let Some(value) = warning_header(&warning) {
-            response.headers_mut().append(header::WARNING, value);
-        }
+    for warning in warnings::headers(&warnings) {
+        response.headers_mut().append(header::WARNING, warning);
     }
     response
 }
@@ -150,6 +149,7 @@ where
         body,
         shape,
         warnings: Vec::new(),
+        admitted: false,
     };
     let outcome = tokio::time::timeout(REQUEST_TIMEOUT, call.handle(&parts.method)).await;
     warnings.append(&mut call.warnings);
@@ -257,24 +257,6 @@ pub(crate) fn plain(status: StatusCode, text: &str) -> Response<ResponseBody> {
         .headers_mut()
         .insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
-}
-
-/// `299 - "text"`, with what a header cannot hold left out.
-fn warning_header(text: &str) -> Option<HeaderValue> {
-    let mut quoted = String::with_capacity(text.len() + 10);
-    quoted.push_str("299 - \"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => {
-                quoted.push('\\');
-                quoted.push(c);
-            }
-            c if c.is_control() => quoted.push(' '),
-            c => quoted.push(c),
-        }
-    }
-    quoted.push('"');
-    HeaderValue::from_bytes(quoted.as_bytes()).ok()
 }
 
 /// The reason of a `Status`, as a constant.

@@ -276,6 +276,20 @@ impl ApiError {
         )
     }
 
+    /// The object is larger than a cluster keeps. The words are those of etcd, and of its client
+    /// for what it does not even send.
+    pub fn too_large_to_store(size: usize) -> Self {
+        const SENT: usize = 2 * 1024 * 1024;
+        let message = if size > SENT {
+            format!(
+                "rpc error: code = ResourceExhausted desc = trying to send message larger than max ({size} vs. {SENT})"
+            )
+        } else {
+            "etcdserver: request is too large".to_owned()
+        };
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message, None)
+    }
+
     /// The revision asked for is no longer kept.
     pub fn expired(message: impl Into<String>) -> Self {
         Self::new(StatusCode::GONE, "Expired", message, None)

@@ -73,6 +73,32 @@ async fn a_body_that_is_too_large_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_object_that_is_too_large_is_not_stored() {
+    let running = start(Limits { object: 20_000, ..Limits::default() }).await;
+    let server = running.server();
+    let revisions = "/apis/apps/v1/namespaces/default/controllerrevisions";
+    let revision = |name: &str, size: usize| json!({"metadata": {"name": name}, "revision": 1, "data": {"text": "a".repeat(size)}});
+    let body = |value: Value| value.to_string().into_bytes();
+    let answer = send(server, "POST", revisions, body(revision("a", 20_000))).await;
+    assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
+    assert_eq!(status(answer).await["message"], "etcdserver: request is too large");
+    let answer = send(server, "POST", revisions, body(revision("a", 10_000))).await;
+    assert_eq!(answer.status(), StatusCode::CREATED);
+    // It cannot grow either, and stays as it was.
+    let mut large = revision("a", 10_000);
+    large["metadata"]["annotations"] = json!({"text": "a".repeat(10_000)});
+    let one = format!("{revisions}/a");
+    let answer = send(server, "PUT", &one, body(large)).await;
+    assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
+    let answer = status(send(server, "GET", &one, Vec::new()).await).await;
+    assert_eq!(answer["metadata"]["annotations"], Value::Null);
+    // What is only tried is not stored.
+    let trial = format!("{revisions}?dryRun=All");
+    let answer = send(server, "POST", &trial, body(revision("b", 20_000))).await;
+    assert_eq!(answer.status(), StatusCode::CREATED);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_url_that_is_too_long_is_refused() {
     let running = start(Limits { url: 100, ..Limits::default() }).await;
     let long = format!("{CONFIG_MAPS}?labelSelector={}", "a".repeat(100));

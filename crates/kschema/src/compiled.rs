@@ -214,6 +214,12 @@ pub struct Verdict {
     pub warnings: Vec<String>,
 }
 
+impl From<Vec<FieldError>> for Verdict {
+    fn from(errors: Vec<FieldError>) -> Self {
+        Self { errors, warnings: Vec::new() }
+    }
+}
+
 fn is_blocking(kind: FieldErrorKind) -> bool {
     matches!(
         kind,

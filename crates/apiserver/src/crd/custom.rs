@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use fleetwright_kschema::{
+    Verdict,
     columns::Columns,
     field::{FieldError, Path},
+    names,
     scale::{self, ScalePaths},
 };
 use serde_json::Value;
@@ -57,28 +59,27 @@ impl Kind for CustomKind {
         }
     }
 
-    fn check_create(&self, object: &Value, found: Vec<FieldError>) -> Vec<FieldError> {
-        let verdict = self.schema.compiled.validate_create_all(object, self.scale.as_ref(), found);
-        let mut errors = verdict.errors;
+    fn check_create(&self, object: &Value, found: Vec<FieldError>) -> Verdict {
+        let mut verdict =
+            self.schema.compiled.validate_create_all(object, self.scale.as_ref(), found);
         let kind = object::text(object, &["kind"]);
         if kind != &*self.gvk.kind {
             let why = format!("must be {}", self.gvk.kind);
-            errors.insert(0, FieldError::invalid(&Path::new("kind"), kind, why));
+            verdict.errors.insert(0, FieldError::invalid(&Path::new("kind"), kind, why));
         }
-        errors
+        verdict
     }
 
-    fn check_update(&self, new: &Value, old: &Value, found: Vec<FieldError>) -> Vec<FieldError> {
-        self.schema.compiled.validate_update_all(new, old, self.scale.as_ref(), found).errors
+    fn check_update(&self, new: &Value, old: &Value, found: Vec<FieldError>) -> Verdict {
+        self.schema.compiled.validate_update_all(new, old, self.scale.as_ref(), found)
     }
 
-    fn check_status_update(
-        &self,
-        new: &Value,
-        old: &Value,
-        found: Vec<FieldError>,
-    ) -> Vec<FieldError> {
-        self.schema.compiled.validate_status_update_all(new, old, self.scale.as_ref(), found).errors
+    fn check_status_update(&self, new: &Value, old: &Value, found: Vec<FieldError>) -> Verdict {
+        self.schema.compiled.validate_status_update_all(new, old, self.scale.as_ref(), found)
+    }
+
+    fn warnings(&self, object: &Value, old: Option<&Value>) -> Vec<String> {
+        names::finalizer_warnings(&object["metadata"], old.map(|old| &old["metadata"]))
     }
 
     fn has_generation(&self) -> bool {

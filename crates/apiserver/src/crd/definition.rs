@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fleetwright_kschema::{
-    CompiledSchema, builtin, columns::Columns, crd, field::FieldError, scale::ScalePaths,
+    CompiledSchema, Verdict, builtin, columns::Columns, crd, field::FieldError, scale::ScalePaths,
 };
 use fleetwright_smd::schema::Schema as FieldSchema;
 use serde_json::Value;
@@ -39,21 +39,18 @@ impl Kind for DefinitionKind {
     }
 
     // The rules for definitions include those for their metadata.
-    fn check_create(&self, object: &Value, _found: Vec<FieldError>) -> Vec<FieldError> {
-        crd::validate_crd(object)
+    fn check_create(&self, object: &Value, _found: Vec<FieldError>) -> Verdict {
+        crd::validate_crd(object).into()
     }
 
-    fn check_update(&self, new: &Value, old: &Value, found: Vec<FieldError>) -> Vec<FieldError> {
-        found.into_iter().chain(crd::validate_crd_update(new, old)).collect()
+    fn check_update(&self, new: &Value, old: &Value, mut found: Vec<FieldError>) -> Verdict {
+        found.extend(crd::validate_crd_update(new, old));
+        found.into()
     }
 
-    fn check_status_update(
-        &self,
-        new: &Value,
-        old: &Value,
-        found: Vec<FieldError>,
-    ) -> Vec<FieldError> {
-        found.into_iter().chain(crd::validate_crd_status_update(new, old)).collect()
+    fn check_status_update(&self, new: &Value, old: &Value, mut found: Vec<FieldError>) -> Verdict {
+        found.extend(crd::validate_crd_status_update(new, old));
+        found.into()
     }
 
     fn warnings(&self, object: &Value, old: Option<&Value>) -> Vec<String> {

@@ -23,6 +23,9 @@ impl Call {
         old: Option<&Value>,
         options: &WriteOptions,
     ) -> Result<()> {
+        if self.admitted {
+            return Ok(());
+        }
         if operation == Operation::Create {
             self.check_namespace(object::name(value))?;
         }
@@ -54,6 +57,9 @@ impl Call {
         options: &WriteOptions,
         shown: Value,
     ) -> Result<()> {
+        if self.admitted {
+            return Ok(());
+        }
         if let Some(new) = new {
             let access = self.server.access();
             escalation::check(
@@ -69,7 +75,7 @@ impl Call {
     }
 
     /// A namespace that does not exist or is going away takes no new objects.
-    fn check_namespace(&self, name: &str) -> Result<()> {
+    pub(crate) fn check_namespace(&self, name: &str) -> Result<()> {
         if !self.resource.namespaced {
             return Ok(());
         }

@@ -6,15 +6,14 @@ use serde_json::{Value, json};
 
 use super::{Call, Part, Reply, modify::Modification};
 use crate::{
+    gvk::GroupVersionKind,
     object,
     options::WriteOptions,
     status::{ApiError, Result},
 };
 
 struct Bind {
-    node: String,
-    annotations: Value,
-    uid: String,
+    binding: Value,
     manager: String,
     now: String,
 }
@@ -26,12 +25,14 @@ impl Modification for Bind {
         let conflict = |why: String| {
             ApiError::conflict(&crate::gvk::GroupResource::new("", "pods/binding"), &name, &why)
         };
-        if !self.uid.is_empty() && self.uid != object::uid(&old) {
-            return Err(conflict(format!(
-                "Precondition failed: UID in precondition: {}, UID in object meta: {}",
-                self.uid,
-                object::uid(&old)
-            )));
+        let uid = object::uid(&self.binding);
+        if !uid.is_empty() && uid != object::uid(&old) {
+            return Err(call.precondition_failed("UID", uid, object::uid(&old)));
+        }
+        let version = object::resource_version(&self.binding);
+        if !version.is_empty() && version != object::resource_version(&old) {
+            let live = object::resource_version(&old);
+            return Err(call.precondition_failed("ResourceVersion", version, live));
         }
         if object::is_terminating(&old) {
             return Err(conflict(format!(
@@ -42,12 +43,21 @@ impl Modification for Bind {
         if !bound.is_empty() {
             return Err(conflict(format!("pod {name} is already assigned to node \"{bound}\"")));
         }
-        let mut new = old.clone();
-        object::set(&mut new, &["spec", "nodeName"], self.node.as_str());
-        if let Some(annotations) = self.annotations.as_object() {
-            let existing = object::ensure_map(&mut new, &["metadata", "annotations"]);
-            existing.extend(annotations.clone());
+        if !object::list(&old, &["spec", "schedulingGates"]).is_empty() {
+            return Err(conflict(format!("pod {name} has non-empty .spec.schedulingGates")));
         }
+        let mut new = old.clone();
+        let node = object::text(&self.binding, &["target", "name"]);
+        object::set(&mut new, &["spec", "nodeName"], node);
+        for part in ["annotations", "labels"] {
+            let path = ["metadata", part];
+            if let Some(given) = object::get(&self.binding, &path).and_then(Value::as_object)
+                && !given.is_empty()
+            {
+                object::ensure_map(&mut new, &path).extend(given.clone());
+            }
+        }
+        object::remove(&mut new, &["status", "nominatedNodeName"]);
         let mut conditions = object::list(&new, &["status", "conditions"]).to_vec();
         conditions.retain(|c| object::text(c, &["type"]) != "PodScheduled");
         conditions.push(json!({
@@ -67,22 +77,20 @@ impl Call {
             return Err(ApiError::method_not_allowed());
         }
         let options = WriteOptions::parse(&self.query, "CreateOptions")?;
-        let binding = self.read_loose()?;
-        let node = object::text(&binding, &["target", "name"]).to_owned();
+        let mut binding = self.read_loose()?;
+        let kind = GroupVersionKind::new("", "v1", "Binding");
+        self.admit_given(&kind, &mut binding, &options).await?;
+        if object::name(&binding) != self.context.info.name {
+            return Err(ApiError::bad_request("name in URL does not match name in Binding object"));
+        }
         let errors = check(&binding);
         if let Some(message) = aggregate_message(&errors) {
             // Kubernetes forgets to say that the request is to blame.
             return Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "", message, None));
         }
-        let bind = Bind {
-            node,
-            annotations: object::get(&binding, &["metadata", "annotations"])
-                .cloned()
-                .unwrap_or_default(),
-            uid: object::uid(&binding).to_owned(),
-            manager: self.manager(&options.field_manager),
-            now: self.timestamp(),
-        };
+        self.review_given(&kind, &binding, &options).await?;
+        let bind =
+            Bind { binding, manager: self.manager(&options.field_manager), now: self.timestamp() };
         self.modify(Part::Binding, &options, &bind).await?;
         Ok(Reply::json(
             StatusCode::CREATED,

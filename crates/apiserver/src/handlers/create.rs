@@ -4,7 +4,10 @@ use fleetwright_kstore::{Change, Expect, Key, Write, WriteError};
 use http::StatusCode;
 use serde_json::Value;
 
-use super::{Call, Reply};
+use super::{
+    Call, Reply,
+    written::{Owners, Written},
+};
 use crate::{
     gvk::GroupVersionKind,
     object,
@@ -28,7 +31,7 @@ impl Call {
         wipe_system_fields(&mut value);
         self.ensure_namespace(&mut value)?;
         let created = self.create_object(value, &options).await?;
-        Ok(self.reply(StatusCode::CREATED, created))
+        self.answer(StatusCode::CREATED, created)
     }
 
     /// Creates a decoded and defaulted object.
@@ -36,11 +39,11 @@ impl Call {
         &mut self,
         mut value: Value,
         options: &WriteOptions,
-    ) -> Result<Value> {
+    ) -> Result<Written> {
         self.dedup_owners(&mut value, false);
         let manager = self.manager(&options.field_manager);
         value = self.manage_update(&Value::Null, value, &manager, "");
-        self.create_managed(value, options).await
+        self.create_managed(value, options, Owners::Forgotten).await
     }
 
     /// Creates an object whose managed fields are recorded already.
@@ -48,7 +51,8 @@ impl Call {
         &mut self,
         mut value: Value,
         options: &WriteOptions,
-    ) -> Result<Value> {
+        owners: Owners,
+    ) -> Result<Written> {
         self.admit(Operation::Create, &mut value, None, options).await?;
         self.dedup_owners(&mut value, true);
         if !object::resource_version(&value).is_empty() {
@@ -60,23 +64,27 @@ impl Call {
             ));
         }
         let prefix = object::text(&value, &["metadata", "generateName"]).to_owned();
-        let generated = object::name(&value).is_empty() && !prefix.is_empty();
-        let attempts = if generated { NAME_ATTEMPTS } else { 1 };
-        for attempt in 1..=attempts {
+        if !object::name(&value).is_empty() || prefix.is_empty() {
+            return self.try_create(value, options, owners).await;
+        }
+        for _ in 1..NAME_ATTEMPTS {
             let mut candidate = value.clone();
-            if generated {
-                object::set(&mut candidate, &["metadata", "name"], self.generate_name(&prefix));
-            }
-            match self.try_create(candidate, options).await {
-                Err(error)
-                    if generated && error.reason() == "AlreadyExists" && attempt < attempts => {}
+            object::set(&mut candidate, &["metadata", "name"], self.generate_name(&prefix));
+            match self.try_create(candidate, options, owners).await {
+                Err(error) if error.reason() == "AlreadyExists" => {}
                 result => return result,
             }
         }
-        Err(ApiError::internal("no attempt to create the object was made"))
+        object::set(&mut value, &["metadata", "name"], self.generate_name(&prefix));
+        self.try_create(value, options, owners).await
     }
 
-    async fn try_create(&mut self, mut value: Value, options: &WriteOptions) -> Result<Value> {
+    async fn try_create(
+        &mut self,
+        mut value: Value,
+        options: &WriteOptions,
+        owners: Owners,
+    ) -> Result<Written> {
         self.fill_system_fields(&mut value);
         let generated = !object::text(&value, &["metadata", "generateName"]).is_empty();
         if self.resource.kind.has_generation() {
@@ -102,7 +110,6 @@ impl Call {
 
         let name = object::name(&value).to_owned();
         let key = self.key(&name);
-        let stored = self.to_storage(&value);
         let taken = || {
             let resource = self.resource.group_resource();
             let mut error = ApiError::already_exists(&resource, &name);
@@ -135,12 +142,12 @@ impl Call {
             if self.server.storage().get(&key).is_some() {
                 return Err(taken());
             }
-            return Ok(value);
+            return Ok(Written::Shown(value));
         }
-        let body = storage::body(&stored)?;
+        let body = self.store_body(value, owners)?;
         let write = Write { key: key.clone(), expect: Expect::Absent, change: Change::Put(body) };
         match self.server.storage().write(write).await {
-            Ok(stored) => self.read(&stored),
+            Ok(stored) => Ok(Written::Stored(stored)),
             Err(WriteError::AlreadyExists | WriteError::Conflict { .. }) => Err(taken()),
             Err(WriteError::NotFound) => Err(ApiError::internal("a new object was not found")),
             Err(WriteError::Unavailable(why)) => Err(ApiError::unavailable(why)),

@@ -4,7 +4,7 @@ use fleetwright_kstore::{Change, Expect, Write, WriteError};
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{Call, Reply, timestamp};
+use super::{Call, Reply, timestamp, written::Owners};
 use crate::{
     crd,
     gvk::GroupResource,
@@ -12,7 +12,7 @@ use crate::{
     options::{DeleteOptions, Propagation, WriteOptions},
     request::Operation,
     status::{ApiError, Result},
-    storage::{self, StoredObject},
+    storage::StoredObject,
 };
 
 /// Set on an object whose dependents go first.
@@ -123,10 +123,11 @@ impl Call {
                     Step::Mark(marked) => Deletion::Pending(marked),
                 });
             }
-            let (change, gone) = match &step {
+            let removes = matches!(step, Step::MarkAndRemove(_));
+            let (change, gone) = match step {
                 Step::Remove => (Change::Delete { last: None }, true),
                 Step::Mark(marked) | Step::MarkAndRemove(marked) => {
-                    (Change::Put(storage::body(&self.to_storage(marked))?), false)
+                    (Change::Put(self.store_body(marked, Owners::Kept)?), false)
                 }
             };
             let write = Write {
@@ -136,9 +137,7 @@ impl Call {
             };
             match self.server.storage().write(write).await {
                 Ok(written) if gone => return Ok(Deletion::Gone(self.read(&written)?)),
-                Ok(written) if matches!(step, Step::MarkAndRemove(_)) => {
-                    return self.remove_marked(written).await;
-                }
+                Ok(written) if removes => return self.remove_marked(written).await,
                 Ok(written) => return Ok(Deletion::Pending(self.read(&written)?)),
                 Err(WriteError::Conflict { current }) => stored = current,
                 Err(WriteError::NotFound | WriteError::AlreadyExists) => {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Call, Part, Reply, delete::Deletion, modify::Modification};
 use crate::{
-    gvk::GroupResource,
+    gvk::{GroupResource, GroupVersionKind},
     internal::InternalClient,
     object,
     options::{DeleteOptions, WriteOptions},
@@ -58,13 +58,16 @@ impl Call {
             return Err(ApiError::method_not_allowed());
         }
         let write = WriteOptions::parse(&self.query, "CreateOptions")?;
-        let eviction = self.eviction_body()?;
+        let mut eviction = self.eviction_body()?;
+        let kind = GroupVersionKind::new("policy", "v1", "Eviction");
+        self.admit_given(&kind, &mut eviction, &write).await?;
         let name = self.context.info.name.clone();
         if object::name(&eviction) != name {
             return Err(ApiError::bad_request(
                 "name in URL does not match name in Eviction object",
             ));
         }
+        self.review_given(&kind, &eviction, &write).await?;
         let mut options = DeleteOptions::parse(
             Some(eviction.get("deleteOptions").unwrap_or(&Value::Null)),
             &self.query,
@@ -176,8 +179,9 @@ impl Call {
                 resource_version: options.resource_version.clone(),
                 now: self.timestamp(),
             };
-            let (pod, _) = self.modify(Part::Status, &WriteOptions::default(), &mark).await?;
+            let (written, _) = self.modify(Part::Status, &WriteOptions::default(), &mark).await?;
             if options.resource_version.is_some() {
+                let pod = self.shown(written)?;
                 options.resource_version = Some(object::resource_version(&pod).to_owned());
             }
         }

@@ -15,6 +15,7 @@ mod scale;
 mod token;
 mod watch;
 mod webhooks;
+mod written;
 
 use std::sync::Arc;
 
@@ -24,6 +25,7 @@ use http::{HeaderMap, Method};
 use serde_json::Value;
 
 pub(crate) use respond::{Body, Encoding, Reply, Shape, metadata_only, negotiate};
+use written::Written;
 
 use crate::{
     query::Query,
@@ -46,6 +48,9 @@ pub(crate) struct Call {
     pub shape: Shape,
     /// Warnings for the client.
     pub warnings: Vec<String>,
+    /// Whether admission is done with: it was asked about what the client sent, and what is
+    /// written follows from that.
+    pub admitted: bool,
 }
 
 /// The part of an object that a request is about.
@@ -85,7 +90,9 @@ impl Call {
             }
             "eviction" if *self.resource.storage == *"/pods" => self.handle_eviction(method).await,
             "binding" if *self.resource.storage == *"/pods" => self.handle_binding(method).await,
-            "token" if *self.resource.storage == *"/serviceaccounts" => self.handle_token(method),
+            "token" if *self.resource.storage == *"/serviceaccounts" => {
+                self.handle_token(method).await
+            }
             "log"
             | "exec"
             | "attach"
@@ -185,20 +192,8 @@ impl Call {
         read_stored(&self.resource, stored)
     }
 
-    /// Brings an object to the version that is stored.
-    pub(crate) fn to_storage(&self, value: &Value) -> Value {
-        let mut value = value.clone();
-        crate::convert::to_stored(&self.resource, &mut value);
-        value
-    }
-
     fn get(&self) -> Result<Reply> {
-        let stored = self.existing()?;
-        if self.shape == Shape::Plain && self.is_in_version(&stored) {
-            return Ok(Reply::ok(Body::Pieces(watch::typed(&self.resource, stored.json.clone()))));
-        }
-        let object = self.read(&stored)?;
-        Ok(self.reply(http::StatusCode::OK, object))
+        self.answer(http::StatusCode::OK, Written::Stored(self.existing()?))
     }
 
     /// Whether the stored bytes can be sent as they are.

@@ -1,5 +1,7 @@
 //! PUT, and what every change of an existing object has in common.
 
+use std::sync::Arc;
+
 use fleetwright_kschema::{
     field::{FieldError, Path},
     names::{self, NameValidator},
@@ -9,7 +11,11 @@ use fleetwright_smd::managed::ignore_changed_timestamps;
 use http::StatusCode;
 use serde_json::Value;
 
-use super::{Call, Part, Reply, create::wipe_system_fields};
+use super::{
+    Call, Part, Reply,
+    create::wipe_system_fields,
+    written::{Owners, Written},
+};
 use crate::{
     gvk::GroupVersionKind,
     kinds::NameRule,
@@ -17,7 +23,7 @@ use crate::{
     options::WriteOptions,
     request::Operation,
     status::{ApiError, Result},
-    storage::{self, StoredObject},
+    storage::StoredObject,
 };
 
 /// What the API says when an object changed since it was read.
@@ -32,6 +38,11 @@ pub(crate) trait Modification: Send + Sync {
     /// Whether an object that does not exist is created.
     fn creates(&self) -> bool {
         false
+    }
+
+    /// What becomes of `managedFields` when the object is too large with them.
+    fn owners(&self) -> Owners {
+        Owners::Forgotten
     }
 
     /// Whether the client sent the whole object, so that its UID is a precondition.
@@ -76,7 +87,7 @@ impl Call {
             creates: part == Part::Main && self.resource.kind.allows_create_on_update(),
         };
         let (object, created) = self.modify(part, &options, &replace).await?;
-        Ok(self.reply(if created { StatusCode::CREATED } else { StatusCode::OK }, object))
+        self.answer(if created { StatusCode::CREATED } else { StatusCode::OK }, object)
     }
 
     /// The object's name must be the one in the path.
@@ -102,7 +113,7 @@ impl Call {
         part: Part,
         options: &WriteOptions,
         modification: &dyn Modification,
-    ) -> Result<(Value, bool)> {
+    ) -> Result<(Written, bool)> {
         let name = self.context.info.name.clone();
         let key = self.key(&name);
         let warnings = self.warnings.len();
@@ -130,7 +141,7 @@ impl Call {
         &mut self,
         options: &WriteOptions,
         modification: &dyn Modification,
-    ) -> Result<Value> {
+    ) -> Result<Written> {
         let mut value = modification.apply(self, None)?;
         let uid = object::uid(&value);
         if !uid.is_empty() {
@@ -148,7 +159,7 @@ impl Call {
         self.check_name(&value)?;
         wipe_system_fields(&mut value);
         object::remove(&mut value, &["metadata", "resourceVersion"]);
-        self.create_managed(value, options).await
+        self.create_managed(value, options, modification.owners()).await
     }
 
     async fn try_modify(
@@ -184,19 +195,21 @@ impl Call {
         ignore_changed_timestamps(&mut new, &old);
         let deletes = deletes_object(&new, &old) && self.finalized(&new);
         if new == old && !deletes {
-            return Ok(Outcome::Done(old));
+            return Ok(Outcome::Done(Written::Stored(Arc::clone(stored))));
         }
         if options.dry_run {
-            return Ok(Outcome::Done(new));
+            return Ok(Outcome::Done(Written::Shown(new)));
         }
-        let body = storage::body(&self.to_storage(&new))?;
-        let change = if deletes { Change::Delete { last: None } } else { Change::Put(body) };
+        let (change, last) = if deletes {
+            // Who removes the last finalizer gets the object as it was sent.
+            (Change::Delete { last: None }, Some(Written::Shown(new)))
+        } else {
+            (Change::Put(self.store_body(new, modification.owners())?), None)
+        };
         let write =
             Write { key: stored.key.clone(), expect: Expect::Revision(stored.revision), change };
         match self.server.storage().write(write).await {
-            // Who removed the last finalizer gets the object as it was sent.
-            Ok(_) if deletes => Ok(Outcome::Done(new)),
-            Ok(stored) => Ok(Outcome::Done(self.read(&stored)?)),
+            Ok(stored) => Ok(Outcome::Done(last.unwrap_or(Written::Stored(stored)))),
             Err(WriteError::Conflict { .. } | WriteError::NotFound) if unconditional => {
                 Ok(Outcome::Again)
             }
@@ -220,14 +233,19 @@ impl Call {
         if given.is_empty() || given == live {
             return Ok(());
         }
-        Err(ApiError::conflict(
+        Err(self.precondition_failed("UID", given, live))
+    }
+
+    /// What the store says when an object is not the one that is meant.
+    pub(crate) fn precondition_failed(&self, what: &str, given: &str, live: &str) -> ApiError {
+        ApiError::conflict(
             &self.resource.group_resource(),
             &self.context.info.name,
             &format!(
-                "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {given}, UID in object meta: {live}",
+                "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {what} in precondition: {given}, {what} in object meta: {live}",
                 self.registry_key()
             ),
-        ))
+        )
     }
 
     /// Where etcd would have the object; messages of Kubernetes name it.
@@ -327,7 +345,7 @@ impl Call {
     }
 
     /// What is wrong with a new object: what its kind says, then the rules for all.
-    pub(crate) fn validate_create(&self, value: &Value) -> Vec<FieldError> {
+    pub(crate) fn validate_create(&mut self, value: &Value) -> Vec<FieldError> {
         let path = Path::new("metadata");
         let namespaced = self.resource.namespaced;
         let mut found = names::validate_object_meta(
@@ -339,10 +357,12 @@ impl Call {
         if !self.resource.is_custom() {
             found.extend(unqualified_finalizers(value, &path));
         }
-        self.resource.kind.check_create(value, found)
+        let verdict = self.resource.kind.check_create(value, found);
+        self.warnings.extend(verdict.warnings);
+        verdict.errors
     }
 
-    fn validate_update(&self, part: Part, new: &Value, old: &Value) -> Vec<FieldError> {
+    fn validate_update(&mut self, part: Part, new: &Value, old: &Value) -> Vec<FieldError> {
         let path = Path::new("metadata");
         let (new_meta, old_meta) = (&new["metadata"], &old["metadata"]);
         let mut found = names::validate_object_meta(
@@ -356,16 +376,18 @@ impl Call {
                 found.push(error);
             }
         }
-        match part {
+        let verdict = match part {
             Part::Main | Part::Finalize => self.resource.kind.check_update(new, old, found),
             Part::Status => self.resource.kind.check_status_update(new, old, found),
-            Part::Binding => found,
-        }
+            Part::Binding => found.into(),
+        };
+        self.warnings.extend(verdict.warnings);
+        verdict.errors
     }
 }
 
 enum Outcome {
-    Done(Value),
+    Done(Written),
     Again,
 }
 

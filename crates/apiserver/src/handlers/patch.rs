@@ -4,7 +4,7 @@ use fleetwright_kschema::builtin::{TypeMeta, body};
 use http::{StatusCode, header::CONTENT_TYPE};
 use serde_json::Value;
 
-use super::{Call, Part, Reply, modify::Modification};
+use super::{Call, Part, Reply, modify::Modification, written::Owners};
 use crate::{
     codec::{parse_yaml, yaml_warnings},
     object,
@@ -84,6 +84,10 @@ impl Modification for Patch {
     fn creates(&self) -> bool {
         self.kind == PatchType::Apply && self.part == Part::Main
     }
+
+    fn owners(&self) -> Owners {
+        if self.kind == PatchType::Apply { Owners::Kept } else { Owners::Forgotten }
+    }
 }
 
 impl Patch {
@@ -116,7 +120,7 @@ impl Call {
             self.configuration(FieldValidation::Ignore)?;
         }
         let (object, created) = self.modify(part, &patch.options, &patch).await?;
-        Ok(self.reply(if created { StatusCode::CREATED } else { StatusCode::OK }, object))
+        self.answer(if created { StatusCode::CREATED } else { StatusCode::OK }, object)
     }
 
     /// The patched object. A strategic patch is decoded already.

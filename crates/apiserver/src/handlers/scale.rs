@@ -133,8 +133,8 @@ impl Call {
     }
 
     async fn set_replicas(&mut self, change: SetReplicas) -> Result<Reply> {
-        let (object, _) = self.modify(Part::Main, &change.options, &change).await?;
-        Ok(Reply::json(StatusCode::OK, self.scale_of(&object)?))
+        let (written, _) = self.modify(Part::Main, &change.options, &change).await?;
+        Ok(Reply::json(StatusCode::OK, self.scale_of(&self.shown(written)?)?))
     }
 
     /// Where each served version of the kind keeps its replicas.

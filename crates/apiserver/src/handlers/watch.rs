@@ -110,6 +110,7 @@ impl Call {
             body: Bytes::new(),
             shape: self.shape,
             warnings: Vec::new(),
+            admitted: false,
         }
     }
 }

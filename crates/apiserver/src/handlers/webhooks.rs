@@ -62,6 +62,57 @@ impl Call {
         result
     }
 
+    /// What may change or refuse something that is given to a subresource and not stored: an
+    /// eviction, a binding, a request for a token.
+    pub(crate) async fn admit_given(
+        &mut self,
+        kind: &GroupVersionKind,
+        given: &mut Value,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        self.check_namespace(object::name(given))?;
+        object::set(given, &["apiVersion"], kind.group_version().to_string());
+        object::set(given, &["kind"], &*kind.kind);
+        self.ensure_namespace(given)?;
+        let mut warnings = std::mem::take(&mut self.warnings);
+        let shown = self.create_options(options);
+        let question =
+            Question { operation: Operation::Create, options: &shown, dry_run: options.dry_run };
+        let resource = resource_name(&self.resource);
+        let attributes = self.attributes(&question, kind, &resource, None);
+        let admission = self.server.admission();
+        let result = admission.mutate(&attributes, Some(given), &as_it_is, &mut warnings).await;
+        self.warnings = warnings;
+        result
+    }
+
+    /// What may refuse it when it is known to be valid. Whatever is written after this was
+    /// admitted with it.
+    pub(crate) async fn review_given(
+        &mut self,
+        kind: &GroupVersionKind,
+        given: &Value,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        let mut warnings = std::mem::take(&mut self.warnings);
+        let shown = self.create_options(options);
+        let question =
+            Question { operation: Operation::Create, options: &shown, dry_run: options.dry_run };
+        let resource = resource_name(&self.resource);
+        let attributes = self.attributes(&question, kind, &resource, None);
+        let admission = self.server.admission();
+        let result = admission.validate(&attributes, Some(given), &as_it_is, &mut warnings).await;
+        self.warnings = warnings;
+        self.admitted = true;
+        result
+    }
+
+    fn create_options(&self, options: &WriteOptions) -> Value {
+        let mut shown = write_options("CreateOptions", options);
+        self.show_field_validation(&mut shown);
+        shown
+    }
+
     async fn validate(
         &self,
         question: &Question<'_>,
@@ -166,6 +217,12 @@ fn resource_name(resource: &Resource) -> GroupVersionResource {
 
 fn scale_kind() -> GroupVersionKind {
     GroupVersionKind::new("autoscaling", "v1", "Scale")
+}
+
+/// What is not stored has one version, and no defaults.
+#[expect(clippy::unnecessary_wraps, reason = "the shape of a hook")]
+fn as_it_is(_: &mut Value) -> std::result::Result<(), String> {
+    Ok(())
 }
 
 /// Whatever is stored in the same place is another version of the same thing.

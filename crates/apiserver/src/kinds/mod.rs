@@ -30,7 +30,7 @@ mod shape;
 mod storage;
 mod tables;
 
-use fleetwright_kschema::field::FieldError;
+use fleetwright_kschema::{Verdict, field::FieldError};
 use serde_json::Value;
 
 use crate::{gvk::GroupVersionKind, request::Context};
@@ -99,31 +99,21 @@ pub trait Kind: Send + Sync + 'static {
     }
 
     /// Everything that is wrong with a new object; `found` is what is wrong with its metadata.
-    fn check_create(&self, object: &Value, mut found: Vec<FieldError>) -> Vec<FieldError> {
+    fn check_create(&self, object: &Value, mut found: Vec<FieldError>) -> Verdict {
         found.extend(self.validate_create(object));
-        found
+        found.into()
     }
 
     /// Everything that is wrong with a change of the main resource.
-    fn check_update(
-        &self,
-        new: &Value,
-        old: &Value,
-        mut found: Vec<FieldError>,
-    ) -> Vec<FieldError> {
+    fn check_update(&self, new: &Value, old: &Value, mut found: Vec<FieldError>) -> Verdict {
         found.extend(self.validate_update(new, old));
-        found
+        found.into()
     }
 
     /// Everything that is wrong with a change of the status.
-    fn check_status_update(
-        &self,
-        new: &Value,
-        old: &Value,
-        mut found: Vec<FieldError>,
-    ) -> Vec<FieldError> {
+    fn check_status_update(&self, new: &Value, old: &Value, mut found: Vec<FieldError>) -> Verdict {
         found.extend(self.validate_status_update(new, old));
-        found
+        found.into()
     }
 
     /// Warnings for a created or updated object, sent in the `Warning` header.

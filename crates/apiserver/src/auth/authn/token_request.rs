@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fleetwright_kschema::field::{FieldError, Path};
 use fleetwright_kschema::gotext::quote;
 use jiff::{SignedDuration, Timestamp, Unit};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::service_account::{Claims, KubernetesClaims, Reference, ServiceAccountTokens};
 use crate::{
@@ -35,11 +35,24 @@ struct Bound {
     secret: Option<Reference>,
 }
 
+/// A TokenRequest that was checked and completed.
+pub struct PreparedToken {
+    /// The request.
+    pub request: Value,
+    account: Arc<Value>,
+    now: Timestamp,
+    seconds: i64,
+}
+
 impl ServiceAccountTokens {
-    /// Answers a TokenRequest for the service account `name` of `namespace` with the request
-    /// completed by a token.
-    pub fn issue(&self, namespace: &str, name: &str, request: &Value) -> Result<Value, ApiError> {
-        let mut request = request.clone();
+    /// Checks a TokenRequest for the service account `name` of `namespace` and fills in what it
+    /// leaves out.
+    pub fn prepare(
+        &self,
+        namespace: &str,
+        name: &str,
+        mut request: Value,
+    ) -> Result<PreparedToken, ApiError> {
         must_match(&request, "name", "service account name", name, name)?;
         must_match(&request, "namespace", "service account namespace", namespace, name)?;
         let account = self.stored(SERVICE_ACCOUNTS, Some(namespace), name)?;
@@ -55,6 +68,13 @@ impl ServiceAccountTokens {
         let now = self.clock.now();
         let seconds = complete(&mut request, &account, self.audiences(), now);
         validate(seconds)?;
+        Ok(PreparedToken { request, account, now, seconds })
+    }
+
+    /// Answers a TokenRequest with the request completed by a token.
+    pub fn issue(&self, prepared: PreparedToken) -> Result<Value, ApiError> {
+        let PreparedToken { mut request, account, now, seconds } = prepared;
+        let (namespace, name) = (object::namespace(&account), object::name(&account));
         let bound = self.bound_object(namespace, name, &request)?;
 
         let audiences: Vec<String> = object::list(&request, &["spec", "audiences"])
@@ -196,7 +216,7 @@ fn must_match(
 
 /// Fills in what the client left out, and returns for how long the token is to live.
 fn complete(request: &mut Value, account: &Value, audiences: &[String], now: Timestamp) -> i64 {
-    object::remove(request, &["status"]);
+    object::set(request, &["status"], json!({"expirationTimestamp": null, "token": ""}));
     for key in ["name", "namespace", "uid"] {
         let value = object::text(account, &["metadata", key]).to_owned();
         object::set(request, &["metadata", key], value);
@@ -235,7 +255,6 @@ mod tests {
     use std::time::Duration;
 
     use fleetwright_clock::{Clock, Random};
-    use serde_json::json;
 
     use super::*;
     use crate::auth::{ObjectSource, authn::signing::SigningKey, source::memory::MemorySource};
@@ -264,6 +283,15 @@ mod tests {
         (source, tokens)
     }
 
+    fn issue(
+        tokens: &ServiceAccountTokens,
+        namespace: &str,
+        name: &str,
+        request: &Value,
+    ) -> Result<Value, ApiError> {
+        tokens.issue(tokens.prepare(namespace, name, request.clone())?)
+    }
+
     fn token(answer: &Value) -> &str {
         object::text(answer, &["status", "token"])
     }
@@ -275,7 +303,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn tokens_are_issued_accepted_and_expire() {
         let (source, tokens) = fixture();
-        let answer = tokens.issue("ns", "robot", &json!({"kind": "TokenRequest"})).unwrap();
+        let answer = issue(&tokens, "ns", "robot", &json!({"kind": "TokenRequest"})).unwrap();
         assert_eq!(
             answer["metadata"],
             json!({"name": "robot", "namespace": "ns", "uid": "u1", "creationTimestamp": "2026-01-02T03:04:05Z"})
@@ -306,7 +334,7 @@ mod tests {
             tokens.authenticate(token(&answer), &own(&tokens)).unwrap_err(),
             "service account token has expired"
         );
-        let fresh = tokens.issue("ns", "robot", &json!({})).unwrap();
+        let fresh = issue(&tokens, "ns", "robot", &json!({})).unwrap();
         source.put(
             SERVICE_ACCOUNTS,
             json!({"metadata": {"namespace": "ns", "name": "robot", "uid": "u2"}}),
@@ -325,7 +353,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn forged_and_foreign_tokens_are_refused() {
         let (_, tokens) = fixture();
-        let answer = tokens.issue("ns", "robot", &json!({})).unwrap();
+        let answer = issue(&tokens, "ns", "robot", &json!({})).unwrap();
         let good = token(&answer);
         for foreign in ["", "x", "a.b.c", &good[1..], &good.replace('.', "")] {
             assert_eq!(tokens.authenticate(foreign, &own(&tokens)), Ok(None), "{foreign}");
@@ -351,7 +379,7 @@ mod tests {
                 "spec": {"expirationSeconds": 3607, "boundObjectRef": {"apiVersion": "v1", "kind": kind, "name": name, "uid": uid}},
             })
         };
-        let answer = tokens.issue("ns", "robot", &bind("Pod", "p", "p1")).unwrap();
+        let answer = issue(&tokens, "ns", "robot", &bind("Pod", "p", "p1")).unwrap();
         let user = tokens.authenticate(token(&answer), &own(&tokens)).unwrap().unwrap().user;
         assert_eq!(user.extra[POD], ["p"]);
         assert_eq!(user.extra["authentication.kubernetes.io/pod-uid"], ["p1"]);
@@ -425,7 +453,7 @@ mod tests {
             ),
         ];
         for (account, request, code, message) in cases {
-            let error = tokens.issue("ns", account, &request).unwrap_err();
+            let error = issue(&tokens, "ns", account, &request).unwrap_err();
             assert_eq!((error.code().as_u16(), error.message()), (code, message), "{request}");
         }
     }

@@ -72,7 +72,8 @@ mod tests {
             })
         );
         assert_eq!(status("wrong", &[]), json!({"user": {}, "error": "invalid bearer token"}));
-        let answer = all.service_accounts.issue("ns", "robot", &json!({})).unwrap();
+        let prepared = all.service_accounts.prepare("ns", "robot", json!({})).unwrap();
+        let answer = all.service_accounts.issue(prepared).unwrap();
         let token = object::text(&answer, &["status", "token"]);
         assert_eq!(status(token, &[])["user"]["username"], "system:serviceaccount:ns:robot");
         assert_eq!(
