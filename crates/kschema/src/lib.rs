@@ -9,7 +9,6 @@ pub mod crd;
 mod defaulting;
 pub mod field;
 pub mod formats;
-pub mod gotext;
 pub mod jsonpath;
 mod listtype;
 pub mod names;
@@ -22,5 +21,7 @@ pub mod scale;
 pub mod schema;
 pub mod selectable;
 mod validate;
+
+pub use fleetwright_gotext as gotext;
 
 pub use compiled::{CompiledSchema, Verdict};

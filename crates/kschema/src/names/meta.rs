@@ -17,8 +17,11 @@ const ANNOTATIONS_MAX: usize = 256 * 1024;
 const FIELD_MANAGER_MAX: usize = 128;
 const SUBRESOURCE_MAX: usize = 256;
 const IMMUTABLE: &str = "field is immutable";
-const ORPHAN: &str = "orphan";
-const FOREGROUND: &str = "foregroundDeletion";
+
+/// The finalizer of an object whose dependents stay.
+pub const ORPHAN: &str = "orphan";
+/// The finalizer of an object whose dependents go first.
+pub const FOREGROUND: &str = "foregroundDeletion";
 
 fn text<'a>(meta: &'a Value, field: &str) -> &'a str {
     meta.get(field).and_then(Value::as_str).unwrap_or_default()

@@ -17,8 +17,8 @@ pub use labels::{
     label_value, prefixed_label_key, qualified_name, validate_label_selector, validate_labels,
 };
 pub use meta::{
-    finalizer_warnings, validate_annotations, validate_field_manager, validate_finalizers,
-    validate_object_meta, validate_object_meta_update,
+    FOREGROUND, ORPHAN, finalizer_warnings, validate_annotations, validate_field_manager,
+    validate_finalizers, validate_object_meta, validate_object_meta_update,
 };
 pub use owners::validate_owner_references;
 pub use texts::{

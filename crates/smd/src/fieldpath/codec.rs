@@ -7,7 +7,7 @@
 use serde_json::{Map, Value};
 
 use super::{Node, PathElement, Set};
-use crate::{MAX_DEPTH, goformat};
+use crate::MAX_DEPTH;
 
 /// Why a FieldsV1 document cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -100,7 +100,7 @@ impl PathElement {
                 Self::Key(keys.into_iter().collect())
             }
             b'i' => Self::Index(content.parse().map_err(|_| {
-                let quoted = goformat::quote(content);
+                let quoted = fleetwright_gotext::quote(content);
                 FieldsError::BadKey(format!("strconv.Atoi: parsing {quoted}: invalid syntax"))
             })?),
             _ => return Ok(None),

@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use super::entries::Managed;
 use crate::fieldpath::Path;
-use crate::goformat;
 use crate::merge::FieldConflict;
 
 /// The `reason` of the causes in a conflict's Status.
@@ -53,9 +52,10 @@ impl Conflict {
 
     /// The owner in words: `"kubectl" with subresource "scale" using apps/v1`.
     pub fn owner(&self) -> String {
-        let mut out = goformat::quote(&self.manager);
+        let mut out = fleetwright_gotext::quote(&self.manager);
         if !self.subresource.is_empty() {
-            let _ = write!(out, " with subresource {}", goformat::quote(&self.subresource));
+            let _ =
+                write!(out, " with subresource {}", fleetwright_gotext::quote(&self.subresource));
         }
         if self.operation == "Update" {
             let _ = write!(out, " using {}", self.api_version);

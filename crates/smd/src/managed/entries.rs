@@ -6,7 +6,6 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value};
 
 use crate::fieldpath::{FieldsError, Set};
-use crate::goformat;
 use crate::merge::{Managers, VersionedSet};
 
 /// Why `managedFields` cannot be read.
@@ -25,7 +24,7 @@ pub enum DecodeError {
     #[error("missing fieldsType in managed fields entry {0}")]
     NoFieldsType(usize),
     /// The type of the fields is unknown.
-    #[error("invalid fieldsType {} in managed fields entry {index}", goformat::quote(.found))]
+    #[error("invalid fieldsType {} in managed fields entry {index}", fleetwright_gotext::quote(.found))]
     FieldsType {
         /// The position of the entry.
         index: usize,

@@ -120,7 +120,7 @@ impl Walk<'_> {
 }
 
 fn unexpected(kind: &str, found: &Value) -> ValidationErrors {
-    ValidationErrors::one(format!("expected {kind}, got &{{{}}}", goformat::plain(found)))
+    ValidationErrors::one(format!("expected {kind}, got &{{{}}}", fleetwright_gotext::plain(found)))
 }
 
 /// What keeps a value from being a scalar of a type. Nulls are always fine.
@@ -139,10 +139,10 @@ pub(super) fn scalar_problem(scalar: Scalar, value: &Value) -> Option<String> {
             goformat::source(other)
         )),
         (Scalar::Boolean, other) => {
-            Some(format!("expected boolean, got &{{{}}}", goformat::plain(other)))
+            Some(format!("expected boolean, got &{{{}}}", fleetwright_gotext::plain(other)))
         }
         (Scalar::Untyped, other) => {
-            Some(format!("expected any scalar, got &{{{}}}", goformat::plain(other)))
+            Some(format!("expected any scalar, got &{{{}}}", fleetwright_gotext::plain(other)))
         }
     }
 }

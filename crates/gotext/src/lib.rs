@@ -46,7 +46,7 @@ fn push_hex(out: &mut String, letter: char, code: u32, width: usize) {
 
 /// The standard library escapes unprintable characters, but also a combining mark that starts
 /// the text; the leading letter keeps marks from being first.
-pub(crate) fn is_printable(c: char) -> bool {
+pub fn is_printable(c: char) -> bool {
     let pair = ['a', c];
     let text: String = pair.iter().collect();
     text.escape_debug().eq(pair)
