@@ -188,6 +188,7 @@ pub(crate) fn manage_review(server: &Server, review: Value, manager: &str) -> Va
 fn reset_fields(resource: &Resource, subresource: &str) -> FieldFilter {
     let paths: &[&str] = match (subresource, &*resource.storage) {
         ("status", _) if resource.is_custom() => &["spec", "metadata"],
+        ("status", "resource.k8s.io/resourceclaims") => &["spec", "metadata"],
         ("status", "apps/deployments") => &["spec", "metadata.labels"],
         ("status", "/pods") => &["spec", "metadata.deletionTimestamp", "metadata.ownerReferences"],
         ("status", _) => &["spec"],

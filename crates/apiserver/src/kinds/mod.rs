@@ -25,6 +25,7 @@ pub mod quantity;
 mod rbac;
 #[cfg(test)]
 mod recorded;
+mod resource;
 mod scheduling;
 mod shape;
 mod storage;
@@ -279,6 +280,7 @@ pub fn builtins() -> Vec<Builtin> {
         admissionregistration::builtins(),
         scheduling::builtins(),
         discovery::builtins(),
+        resource::builtins(),
     ]
     .into_iter()
     .flatten()

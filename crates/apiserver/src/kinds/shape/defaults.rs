@@ -22,6 +22,12 @@ pub(super) fn fill(name: &str, map: &mut Fields) {
         "scheduling" if name == "PriorityClass" => {
             set(map, "preemptionPolicy", "PreemptLowerPriority");
         }
+        "resource" if matches!(name, "ExactDeviceRequest" | "DeviceSubRequest") => {
+            set(map, "allocationMode", "ExactCount");
+            if text(map, "allocationMode") == "ExactCount" {
+                set(map, "count", 1);
+            }
+        }
         "discovery" if name == "EndpointPort" => {
             set(map, "name", "");
             set(map, "protocol", "TCP");
