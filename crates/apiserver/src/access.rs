@@ -89,28 +89,41 @@ impl Access {
         info: &RequestInfo,
         warnings: &mut Vec<String>,
     ) -> Result<Arc<UserInfo>> {
-        let user = if let Some(KnownUser(user)) = parts.extensions.get::<KnownUser>() {
-            Arc::clone(user)
-        } else {
-            let credentials = Credentials {
-                certificate: parts.extensions.get::<PeerCertificate>().map(|c| &*c.0),
-                authorization: parts
-                    .headers
-                    .get(header::AUTHORIZATION)
-                    .and_then(|value| value.to_str().ok()),
-            };
-            let (found, warning) = self.authenticators.authenticate(&credentials);
-            warnings.extend(warning.map(str::to_owned));
-            Arc::new(found?)
+        let user = match parts.extensions.get::<KnownUser>() {
+            Some(KnownUser(user)) => Arc::clone(user),
+            None => self.authenticate(parts, warnings)?,
         };
-        let mut headers = parts.headers.clone();
-        match impersonate::wanted_user(&mut headers)? {
+        match impersonate::wanted_user(&parts.headers)? {
             None => Ok(user),
             Some(wanted) => {
                 let request = Attributes::of_request(&user, info);
                 impersonate::impersonate(&self.authorizer, &wanted, &request).map(Arc::new)
             }
         }
+    }
+
+    fn authenticate(&self, parts: &Parts, warnings: &mut Vec<String>) -> Result<Arc<UserInfo>> {
+        let certificate = parts.extensions.get::<PeerCertificate>();
+        let authorization = parts.headers.get(header::AUTHORIZATION);
+        // A connection has one certificate and many requests.
+        if authorization.is_none()
+            && let Some(user) = certificate.and_then(|certificate| certificate.user.get())
+        {
+            return Ok(Arc::clone(user));
+        }
+        let (found, warning) = self.authenticators.authenticate(&Credentials {
+            certificate: certificate.map(|certificate| &*certificate.der),
+            authorization: authorization.and_then(|value| value.to_str().ok()),
+        });
+        warnings.extend(warning.map(str::to_owned));
+        let user = Arc::new(found?);
+        if authorization.is_none()
+            && let Some(certificate) = certificate
+        {
+            // Another request may have been faster, with the same result.
+            let _ = certificate.user.set(Arc::clone(&user));
+        }
+        Ok(user)
     }
 
     /// Refuses what the user may not do.

@@ -4,7 +4,7 @@ use std::{
     convert::Infallible,
     future::Future,
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, OnceLock},
     task::{Context as TaskContext, Poll},
     time::Duration,
 };
@@ -34,9 +34,21 @@ pub type ResponseBody = UnsyncBoxBody<Bytes, Infallible>;
 #[derive(Clone, Debug)]
 pub struct KnownUser(pub Arc<UserInfo>);
 
-/// A request extension: the certificate that the client presented, verified, in DER.
+/// A request extension: the certificate that the client of a connection presented, verified.
 #[derive(Clone, Debug)]
-pub struct PeerCertificate(pub Bytes);
+pub struct PeerCertificate {
+    /// In DER.
+    pub(crate) der: Bytes,
+    /// Whom it stands for, once that was found out.
+    pub(crate) user: Arc<OnceLock<Arc<UserInfo>>>,
+}
+
+impl PeerCertificate {
+    /// A verified certificate in DER.
+    pub fn new(der: &[u8]) -> Self {
+        Self { der: Bytes::copy_from_slice(der), user: Arc::default() }
+    }
+}
 
 /// How long a request may take that is not a watch.
 const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
@@ -72,7 +84,7 @@ where
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     let encoding = handlers::negotiate(&parts.headers, &Query::default())
         .map_or(Encoding::Json, |(_, encoding)| encoding);
-    let outcome = route(&server, &parts, body, &query, &mut warnings).await;
+    let outcome = route(&server, parts, body, query, &mut warnings).await;
     let mut response = match outcome {
         Ok(Answer::Reply(reply)) => encode(reply, encoding),
         Ok(Answer::Response(response)) => response,
@@ -99,9 +111,9 @@ pub(crate) enum Answer {
 
 async fn route<B>(
     server: &Server,
-    parts: &http::request::Parts,
+    parts: http::request::Parts,
     body: B,
-    query: &Query,
+    query: Query,
     warnings: &mut Vec<String>,
 ) -> Result<Answer>
 where
@@ -117,14 +129,14 @@ where
             None,
         ));
     }
-    let info = Arc::new(RequestInfo::parse(&parts.method, parts.uri.path(), query));
+    let info = Arc::new(RequestInfo::parse(&parts.method, parts.uri.path(), &query));
     if info.path.split('/').any(|segment| segment == "..") {
         return Err(ApiError::bad_request("invalid path"));
     }
-    let user = server.access().identify(parts, &info, warnings)?;
+    let user = server.access().identify(&parts, &info, warnings)?;
     server.access().authorize(&user, &info)?;
     if !info.is_resource {
-        return crate::nonresource::answer(server, parts, &info);
+        return crate::nonresource::answer(server, &parts, &info);
     }
     let user_agent =
         parts.headers.get(header::USER_AGENT).and_then(|v| v.to_str().ok()).unwrap_or_default();
@@ -138,14 +150,14 @@ where
         .find(&info.group, &info.version, &info.resource)
         .ok_or_else(|| unknown_group(registry, &info.group))?;
     warnings.extend(resource.deprecation.clone());
-    let (shape, _) = handlers::negotiate(&parts.headers, query)?;
+    let (shape, _) = handlers::negotiate(&parts.headers, &query)?;
     let body = read_body(body, server.limits().body).await?;
     let mut call = Call {
         server: server.clone(),
         resource,
         context,
-        query: query.clone(),
-        headers: parts.headers.clone(),
+        query,
+        headers: parts.headers,
         body,
         shape,
         warnings: Vec::new(),

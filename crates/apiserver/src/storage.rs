@@ -3,8 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
+use fleetwright_kschema::names::{FOREGROUND, ORPHAN};
 use fleetwright_kstore::{Body, Index, Key, Store, Stored};
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 use serde_json::Value;
 
 use crate::status::{ApiError, Result};
@@ -22,12 +23,28 @@ pub struct Meta {
     pub api_version: Box<str>,
     /// `metadata.uid`.
     pub uid: Box<str>,
+    /// How the object is being deleted.
+    pub deletion: Deletion,
     /// `metadata.labels`.
     pub labels: Box<[(Box<str>, Box<str>)]>,
     /// `metadata.ownerReferences`.
     pub owners: Box<[Owner]>,
     /// Fields that selectors ask for often; see [`indexed_fields`].
     pub fields: Box<[(&'static str, Box<str>)]>,
+}
+
+/// How an object is being deleted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Deletion {
+    /// It is not.
+    #[default]
+    None,
+    /// Nothing is asked of its dependents.
+    Plain,
+    /// Its dependents go first.
+    Foreground,
+    /// Its dependents stay.
+    Orphan,
 }
 
 /// An owner reference, as the garbage collector needs it.
@@ -47,6 +64,11 @@ pub struct Owner {
 }
 
 impl Meta {
+    /// Whether deletion was asked for.
+    pub fn is_terminating(&self) -> bool {
+        self.deletion != Deletion::None
+    }
+
     /// The value of a label.
     pub fn label(&self, key: &str) -> Option<&str> {
         let at = self.labels.binary_search_by(|(k, _)| (**k).cmp(key)).ok()?;
@@ -56,12 +78,44 @@ impl Meta {
 
 /// Fields that are read when an object is written, because selectors on them are hot paths: pods
 /// of a node (every drain), events of an object (every describe).
-fn indexed_fields(resource: &str) -> &'static [&'static str] {
+fn indexed_fields(resource: &str, json: &[u8]) -> Box<[(&'static str, Box<str>)]> {
     match resource {
-        "/pods" => &["spec.nodeName"],
-        "/events" => &["involvedObject.uid", "involvedObject.name"],
-        _ => &[],
+        "/pods" => {
+            let pod: PodHeader = serde_json::from_slice(json).unwrap_or_default();
+            Box::new([("spec.nodeName", pod.spec.node_name)])
+        }
+        "/events" => {
+            let event: EventHeader = serde_json::from_slice(json).unwrap_or_default();
+            let about = event.involved_object;
+            Box::new([("involvedObject.uid", about.uid), ("involvedObject.name", about.name)])
+        }
+        _ => Box::default(),
     }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct PodHeader {
+    spec: PodSpecHeader,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct PodSpecHeader {
+    node_name: Box<str>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct EventHeader {
+    involved_object: Involved,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Involved {
+    uid: Box<str>,
+    name: Box<str>,
 }
 
 /// Reads [`Meta`] from objects.
@@ -79,6 +133,8 @@ struct Header {
 #[serde(rename_all = "camelCase", default)]
 struct HeaderMetadata {
     uid: Box<str>,
+    deletion_timestamp: Option<IgnoredAny>,
+    finalizers: Option<Vec<Box<str>>>,
     labels: Option<BTreeMap<Box<str>, Box<str>>>,
     owner_references: Option<Vec<Owner>>,
 }
@@ -88,26 +144,25 @@ impl Index for ObjectIndex {
 
     fn index(&self, key: &Key, json: &[u8]) -> Meta {
         let header: Header = serde_json::from_slice(json).unwrap_or_default();
-        let wanted = indexed_fields(&key.resource);
-        let fields = if wanted.is_empty() {
-            Box::default()
-        } else {
-            let object: Value = serde_json::from_slice(json).unwrap_or_default();
-            wanted
-                .iter()
-                .map(|field| {
-                    let path: Vec<&str> = field.split('.').collect();
-                    (*field, crate::object::text(&object, &path).into())
-                })
-                .collect()
-        };
         Meta {
             api_version: header.api_version,
+            deletion: deletion(&header.metadata),
             uid: header.metadata.uid,
             labels: header.metadata.labels.unwrap_or_default().into_iter().collect(),
             owners: header.metadata.owner_references.unwrap_or_default().into(),
-            fields,
+            fields: indexed_fields(&key.resource, json),
         }
+    }
+}
+
+fn deletion(metadata: &HeaderMetadata) -> Deletion {
+    let has =
+        |name: &str| metadata.finalizers.iter().flatten().any(|finalizer| **finalizer == *name);
+    match metadata.deletion_timestamp {
+        None => Deletion::None,
+        Some(_) if has(ORPHAN) => Deletion::Orphan,
+        Some(_) if has(FOREGROUND) => Deletion::Foreground,
+        Some(_) => Deletion::Plain,
     }
 }
 

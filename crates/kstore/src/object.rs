@@ -4,8 +4,6 @@
 //! known when the write is given its revision, so a body arrives in two halves around those
 //! digits, and the stored object remembers where they are: nothing is parsed or searched again.
 
-use std::fmt::Write as _;
-
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
@@ -85,17 +83,17 @@ impl Body {
         let (before, after) = around(object, "metadata");
         let (meta_before, meta_after) = around(metadata, "resourceVersion");
 
-        let mut head = String::from("{");
+        let mut head = Vec::from(b"{");
         before.for_each(|entry| push_entry(&mut head, entry, End::Comma));
-        head.push_str(r#""metadata":{"#);
+        head.extend_from_slice(br#""metadata":{"#);
         meta_before.for_each(|entry| push_entry(&mut head, entry, End::Comma));
-        head.push_str(r#""resourceVersion":""#);
+        head.extend_from_slice(br#""resourceVersion":""#);
 
-        let mut tail = String::from("\"");
+        let mut tail = Vec::from(b"\"");
         meta_after.for_each(|entry| push_entry(&mut tail, entry, End::Nothing));
-        tail.push('}');
+        tail.push(b'}');
         after.for_each(|entry| push_entry(&mut tail, entry, End::Nothing));
-        tail.push('}');
+        tail.push(b'}');
         Ok(Self { head: Bytes::from(head), tail: Bytes::from(tail) })
     }
 
@@ -131,14 +129,16 @@ enum End {
     Nothing,
 }
 
-fn push_entry(json: &mut String, (name, value): Entry<'_>, end: End) {
+fn push_entry(json: &mut Vec<u8>, (name, value): Entry<'_>, end: End) {
     if matches!(end, End::Nothing) {
-        json.push(',');
+        json.push(b',');
     }
-    // `Display` of a JSON value is its compact serialisation; a `String` takes any of it.
-    let _ = write!(json, "{}:{value}", Value::from(name.as_str()));
+    // Neither a JSON value nor memory refuses to be written.
+    let _ = serde_json::to_writer(&mut *json, name);
+    json.push(b':');
+    let _ = serde_json::to_writer(&mut *json, value);
     if matches!(end, End::Comma) {
-        json.push(',');
+        json.push(b',');
     }
 }
 

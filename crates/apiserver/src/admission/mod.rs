@@ -52,6 +52,16 @@ impl Admission {
             validating: Configurations::new(configuration::VALIDATING),
         }
     }
+
+    /// Whether any mutating webhook is configured.
+    pub fn mutates(&self) -> bool {
+        !self.mutating.webhooks(&*self.source).is_empty()
+    }
+
+    /// Whether any validating webhook is configured.
+    pub fn validates(&self) -> bool {
+        !self.validating.webhooks(&*self.source).is_empty()
+    }
 }
 
 #[cfg(test)]

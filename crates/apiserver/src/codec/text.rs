@@ -15,7 +15,8 @@ pub struct Parsed {
 /// Parses JSON; the error is Go's text.
 pub fn parse_json(bytes: &[u8]) -> Result<Parsed, String> {
     let node = gojson::parse(bytes).map_err(|error| error.to_string())?;
-    Ok(Parsed { value: node.to_value(), duplicates: node.duplicates() })
+    let duplicates = node.duplicates();
+    Ok(Parsed { value: node.into_value(), duplicates })
 }
 
 /// Parses YAML (the first document). Duplicate keys are an error, as in Go's strict conversion,

@@ -1,7 +1,7 @@
 //! Admission: the rules that come from other objects (namespaces, roles, webhooks).
 
 use fleetwright_kstore::Key;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Call, create::namespace_terminating};
 use crate::{
@@ -11,7 +11,6 @@ use crate::{
     options::WriteOptions,
     request::Operation,
     status::{ApiError, Result},
-    storage,
 };
 
 impl Call {
@@ -40,23 +39,6 @@ impl Call {
         old: Option<&Value>,
         options: &WriteOptions,
     ) -> Result<()> {
-        let kind = match operation {
-            Operation::Create => "CreateOptions",
-            Operation::Update => "UpdateOptions",
-            Operation::Delete => "DeleteOptions",
-        };
-        self.review_with(operation, new, old, options, write_options(kind, options)).await
-    }
-
-    /// [`Call::review`] with the options as the client gave them.
-    pub(crate) async fn review_with(
-        &mut self,
-        operation: Operation,
-        new: Option<&Value>,
-        old: Option<&Value>,
-        options: &WriteOptions,
-        shown: Value,
-    ) -> Result<()> {
         if self.admitted {
             return Ok(());
         }
@@ -71,7 +53,8 @@ impl Call {
                 old,
             )?;
         }
-        self.call_validating_webhooks(operation, new, old, options, shown).await
+        let shown = |call: &Self| call.shown_options(operation, options);
+        self.call_validating_webhooks(operation, new, old, options.dry_run, shown).await
     }
 
     /// A namespace that does not exist or is going away takes no new objects.
@@ -84,8 +67,7 @@ impl Call {
         let Some(stored) = self.server.storage().get(&key) else {
             return Err(ApiError::not_found(&GroupResource::new("", "namespaces"), namespace));
         };
-        let found = storage::parse(&stored.json)?;
-        if object::is_terminating(&found) {
+        if stored.meta.is_terminating() {
             return Err(namespace_terminating(self, name, namespace));
         }
         Ok(())
@@ -97,15 +79,4 @@ impl Call {
         "create".clone_into(&mut info.verb);
         self.server.access().authorize(&self.context.user, &info)
     }
-}
-
-pub(crate) fn write_options(kind: &str, options: &WriteOptions) -> Value {
-    let mut shown = json!({"kind": kind, "apiVersion": "meta.k8s.io/v1"});
-    if options.dry_run {
-        shown["dryRun"] = json!(["All"]);
-    }
-    if !options.field_manager.is_empty() {
-        shown["fieldManager"] = options.field_manager.clone().into();
-    }
-    shown
 }

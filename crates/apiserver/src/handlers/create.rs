@@ -130,12 +130,8 @@ impl Call {
                     }),
                 );
             }
-            let deleting = self
-                .server
-                .storage()
-                .get(&key)
-                .and_then(|existing| storage::parse(&existing.json).ok())
-                .is_some_and(|existing| object::is_terminating(&existing));
+            let existing = self.server.storage().get(&key);
+            let deleting = existing.is_some_and(|existing| existing.meta.is_terminating());
             if deleting { error.prefixed("object is being deleted: ") } else { error }
         };
         if options.dry_run {

@@ -1,5 +1,6 @@
 //! DELETE of one object.
 
+use fleetwright_kschema::names::{FOREGROUND, ORPHAN};
 use fleetwright_kstore::{Change, Expect, Write, WriteError};
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -9,16 +10,11 @@ use crate::{
     crd,
     gvk::GroupResource,
     object,
-    options::{DeleteOptions, Propagation, WriteOptions},
+    options::{DeleteOptions, Propagation},
     request::Operation,
     status::{ApiError, Result},
     storage::StoredObject,
 };
-
-/// Set on an object whose dependents go first.
-pub(crate) const FOREGROUND: &str = "foregroundDeletion";
-/// Set on an object whose dependents stay.
-pub(crate) const ORPHAN: &str = "orphan";
 
 /// What is answered with the deleted object instead of a `Status`.
 const RETURNED: &[&str] = &[
@@ -110,9 +106,7 @@ impl Call {
         loop {
             let object = self.read(&stored)?;
             self.check_preconditions(&object, options)?;
-            let write_options =
-                WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
-            self.review_delete(&object, options, &write_options).await?;
+            self.review_delete(&object, options).await?;
             let Some(step) = self.next_step(&object, options) else {
                 return Ok(Deletion::Pending(object));
             };
@@ -340,12 +334,7 @@ impl Call {
         object::set(object, &["metadata", "deletionGracePeriodSeconds"], 0);
     }
 
-    async fn review_delete(
-        &mut self,
-        object: &Value,
-        options: &DeleteOptions,
-        write_options: &WriteOptions,
-    ) -> Result<()> {
+    async fn review_delete(&mut self, object: &Value, options: &DeleteOptions) -> Result<()> {
         const IMMORTAL: &[&str] = &["default", "kube-system", "kube-public"];
         if *self.resource.storage == *"/namespaces" && IMMORTAL.contains(&object::name(object)) {
             return Err(ApiError::forbidden(
@@ -354,7 +343,11 @@ impl Call {
                 "this namespace may not be deleted",
             ));
         }
-        self.review_with(Operation::Delete, None, Some(object), write_options, options.to_value())
+        if self.admitted {
+            return Ok(());
+        }
+        let shown = |_: &Self| options.to_value();
+        self.call_validating_webhooks(Operation::Delete, None, Some(object), options.dry_run, shown)
             .await
     }
 }

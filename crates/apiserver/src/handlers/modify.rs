@@ -417,7 +417,7 @@ fn name_validator(rule: NameRule) -> NameValidator {
 
 /// Finalizers of built-in kinds must have a prefix, unless Kubernetes itself handles them.
 fn unqualified_finalizers(value: &Value, path: &Path) -> Vec<FieldError> {
-    const STANDARD: &[&str] = &["kubernetes", "orphan", "foregroundDeletion"];
+    const STANDARD: &[&str] = &["kubernetes", names::ORPHAN, names::FOREGROUND];
     object::finalizers(value)
         .enumerate()
         .filter(|(_, name)| !name.contains('/') && !STANDARD.contains(name))

@@ -1,9 +1,9 @@
 //! Asking admission webhooks about an object.
 
 use fleetwright_kschema::scale as paths;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{Call, admit::write_options};
+use super::Call;
 use crate::{
     admission::{Attributes, Equivalent, GroupVersionResource, Hooks},
     convert,
@@ -23,13 +23,10 @@ impl Call {
         old: Option<&Value>,
         options: &WriteOptions,
     ) -> Result<()> {
-        let kind = match operation {
-            Operation::Create => "CreateOptions",
-            Operation::Update => "UpdateOptions",
-            Operation::Delete => "DeleteOptions",
-        };
-        let mut shown = write_options(kind, options);
-        self.show_field_validation(&mut shown);
+        if !self.server.admission().mutates() {
+            return Ok(());
+        }
+        let shown = self.shown_options(operation, options);
         let mut warnings = std::mem::take(&mut self.warnings);
         let question = Question { operation, options: &shown, dry_run: options.dry_run };
         let result = if self.is_scale() {
@@ -49,14 +46,17 @@ impl Call {
         operation: Operation,
         new: Option<&Value>,
         old: Option<&Value>,
-        options: &WriteOptions,
-        mut shown: Value,
+        dry_run: bool,
+        options: impl FnOnce(&Self) -> Value,
     ) -> Result<()> {
-        if operation != Operation::Delete {
-            self.show_field_validation(&mut shown);
+        let admission = self.server.admission();
+        let asked = admission.validates() || operation == Operation::Delete && admission.mutates();
+        if !asked {
+            return Ok(());
         }
+        let options = options(self);
         let mut warnings = std::mem::take(&mut self.warnings);
-        let question = Question { operation, options: &shown, dry_run: options.dry_run };
+        let question = Question { operation, options: &options, dry_run };
         let result = self.validate(&question, new, old, &mut warnings).await;
         self.warnings = warnings;
         result
@@ -75,7 +75,7 @@ impl Call {
         object::set(given, &["kind"], &*kind.kind);
         self.ensure_namespace(given)?;
         let mut warnings = std::mem::take(&mut self.warnings);
-        let shown = self.create_options(options);
+        let shown = self.shown_options(Operation::Create, options);
         let question =
             Question { operation: Operation::Create, options: &shown, dry_run: options.dry_run };
         let resource = resource_name(&self.resource);
@@ -95,7 +95,7 @@ impl Call {
         options: &WriteOptions,
     ) -> Result<()> {
         let mut warnings = std::mem::take(&mut self.warnings);
-        let shown = self.create_options(options);
+        let shown = self.shown_options(Operation::Create, options);
         let question =
             Question { operation: Operation::Create, options: &shown, dry_run: options.dry_run };
         let resource = resource_name(&self.resource);
@@ -107,9 +107,25 @@ impl Call {
         result
     }
 
-    fn create_options(&self, options: &WriteOptions) -> Value {
-        let mut shown = write_options("CreateOptions", options);
-        self.show_field_validation(&mut shown);
+    /// The options of a write as webhooks see them.
+    pub(crate) fn shown_options(&self, operation: Operation, options: &WriteOptions) -> Value {
+        let kind = match operation {
+            Operation::Create => "CreateOptions",
+            Operation::Update => "UpdateOptions",
+            Operation::Delete => "DeleteOptions",
+        };
+        let mut shown = json!({"kind": kind, "apiVersion": "meta.k8s.io/v1"});
+        if options.dry_run {
+            shown["dryRun"] = json!(["All"]);
+        }
+        if !options.field_manager.is_empty() {
+            shown["fieldManager"] = options.field_manager.clone().into();
+        }
+        // How strictly fields are validated is shown only if the client said so.
+        let asked = self.query.text("fieldValidation");
+        if !asked.is_empty() {
+            object::set(&mut shown, &["fieldValidation"], asked);
+        }
         shown
     }
 
@@ -167,14 +183,6 @@ impl Call {
 
     fn maybe_scale(&self, value: Option<&Value>) -> Result<Option<Value>> {
         value.map(|value| self.scale_of(value)).transpose()
-    }
-
-    /// How strictly fields are validated is shown only if the client said so.
-    fn show_field_validation(&self, options: &mut Value) {
-        let asked = self.query.text("fieldValidation");
-        if !asked.is_empty() {
-            object::set(options, &["fieldValidation"], asked);
-        }
     }
 
     fn attributes<'a>(

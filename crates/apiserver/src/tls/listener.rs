@@ -2,7 +2,6 @@
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use http::Request;
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
@@ -106,7 +105,7 @@ async fn serve_connection(server: Server, acceptor: TlsAcceptor, stream: tokio::
         .1
         .peer_certificates()
         .and_then(<[CertificateDer<'_>]>::first)
-        .map(|der| service::PeerCertificate(Bytes::copy_from_slice(der)));
+        .map(|der| service::PeerCertificate::new(der));
     let handler = server.clone();
     let service = service_fn(move |mut request: Request<Incoming>| {
         let server = handler.clone();

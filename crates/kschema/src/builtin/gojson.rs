@@ -54,6 +54,19 @@ impl Node {
         }
     }
 
+    /// The same as [`Node::to_value`] without copies.
+    pub fn into_value(self) -> Value {
+        match self {
+            Node::String(text) => Value::String(text),
+            Node::Array(list) => Value::Array(list.into_iter().map(Node::into_value).collect()),
+            Node::Object(fields) => {
+                let fields = fields.into_iter().map(|(name, value)| (name, value.into_value()));
+                Value::Object(fields.collect::<Map<_, _>>())
+            }
+            plain => plain.to_value(),
+        }
+    }
+
     /// The value of a field; of duplicates the last one.
     pub fn get(&self, name: &str) -> Option<&Node> {
         let Node::Object(fields) = self else { return None };
@@ -68,10 +81,27 @@ impl Node {
     }
 
     pub(super) fn find_duplicates(&self, path: &str, strict: &mut Strict) {
+        // There hardly ever are any, and paths are costly.
+        if self.has_duplicates() {
+            self.tell_duplicates(path, strict);
+        }
+    }
+
+    fn has_duplicates(&self) -> bool {
+        match self {
+            Node::Array(list) => list.iter().any(Node::has_duplicates),
+            Node::Object(fields) => {
+                repeats(fields) || fields.iter().any(|(_, value)| value.has_duplicates())
+            }
+            _ => false,
+        }
+    }
+
+    fn tell_duplicates(&self, path: &str, strict: &mut Strict) {
         match self {
             Node::Array(list) => {
                 for (index, item) in list.iter().enumerate() {
-                    item.find_duplicates(&format!("{path}[{index}]"), strict);
+                    item.tell_duplicates(&format!("{path}[{index}]"), strict);
                 }
             }
             Node::Object(fields) => {
@@ -81,7 +111,7 @@ impl Node {
                     if !seen.insert(name) {
                         strict.duplicate(&path);
                     }
-                    value.find_duplicates(&path, strict);
+                    value.tell_duplicates(&path, strict);
                 }
             }
             _ => {}
@@ -102,6 +132,23 @@ impl From<&Value> for Node {
             ),
         }
     }
+}
+
+/// Whether a name occurs twice. Few names are fastest compared with each other.
+fn repeats(fields: &[(String, Node)]) -> bool {
+    const FEW: usize = 8;
+    if fields.len() <= FEW {
+        let mut rest = fields;
+        while let [(name, _), others @ ..] = rest {
+            if others.iter().any(|(other, _)| other == name) {
+                return true;
+            }
+            rest = others;
+        }
+        return false;
+    }
+    let mut seen = BTreeSet::new();
+    !fields.iter().all(|(name, _)| seen.insert(name))
 }
 
 /// The path of a field below a path.
@@ -519,7 +566,8 @@ mod tests {
         fn what_serde_writes_is_read_back(value in any_json()) {
             let text = value.to_string();
             prop_assert_eq!(parse(text.as_bytes()).unwrap().to_value(), value.clone());
-            prop_assert_eq!(Node::from(&value).to_value(), value);
+            prop_assert_eq!(Node::from(&value).to_value(), value.clone());
+            prop_assert_eq!(Node::from(&value).into_value(), value);
         }
 
         #[test]

@@ -2,12 +2,12 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use fleetwright_kschema::names::{FOREGROUND, ORPHAN};
 use fleetwright_kstore::Key;
 use http::Method;
 use serde_json::{Value, json};
 
 use super::{
-    FOREGROUND, ORPHAN,
     graph::{Dependent, Uid},
     live::{Live, Unknown},
     references::{Family, Propagation, Verdict, decide},

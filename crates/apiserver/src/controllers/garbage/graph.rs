@@ -12,7 +12,7 @@ use std::{
 use fleetwright_kstore::Key;
 
 use super::references::Family;
-use crate::storage::Owner;
+use crate::storage::{Deletion, Owner};
 
 /// A UID.
 pub(super) type Uid = Arc<str>;
@@ -28,20 +28,6 @@ pub(super) struct Node {
     pub owners: Vec<Owner>,
     /// Whether its deletion was asked for, and what its finalizers say about its dependents.
     pub deletion: Deletion,
-}
-
-/// How an object is being deleted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Deletion {
-    /// It is not.
-    #[default]
-    None,
-    /// Nothing is asked of its dependents.
-    Plain,
-    /// Its dependents go first.
-    Foreground,
-    /// Its dependents stay.
-    Orphan,
 }
 
 /// Something to look at.

@@ -1,17 +1,18 @@
 //! What is read from objects to collect garbage.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
 
 use fleetwright_kstore::Key;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{
-    FOREGROUND, ORPHAN,
-    graph::{Deletion, Node, Uid},
-    references::OwnerState,
+use super::{graph::Uid, references::OwnerState};
+use crate::{
+    gvk::GroupVersion,
+    object,
+    server::Server,
+    storage::{Deletion, StoredObject},
 };
-use crate::{gvk::GroupVersion, object, server::Server, storage::StoredObject};
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -22,7 +23,6 @@ struct Header {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Metadata {
-    deletion_timestamp: Option<Box<str>>,
     finalizers: Option<Vec<Box<str>>>,
     owner_references: Option<Vec<Value>>,
 }
@@ -35,8 +35,6 @@ pub(super) struct Live {
     pub finalizers: Vec<Box<str>>,
     /// Its owner references, whole.
     pub owners: Vec<Value>,
-    /// How it is being deleted.
-    pub deletion: Deletion,
 }
 
 /// Why the state of an owner is not known.
@@ -52,17 +50,11 @@ impl Live {
     /// Reads a stored object.
     pub(super) fn read(stored: StoredObject) -> Self {
         let header: Header = serde_json::from_slice(&stored.json).unwrap_or_default();
-        let metadata = header.metadata;
-        let finalizers = metadata.finalizers.unwrap_or_default();
-        let has = |name: &str| finalizers.iter().any(|finalizer| **finalizer == *name);
-        let deletion = match metadata.deletion_timestamp {
-            None => Deletion::None,
-            Some(_) if has(ORPHAN) => Deletion::Orphan,
-            Some(_) if has(FOREGROUND) => Deletion::Foreground,
-            Some(_) => Deletion::Plain,
-        };
-        let owners = metadata.owner_references.unwrap_or_default();
-        Self { stored, finalizers, owners, deletion }
+        Self {
+            stored,
+            finalizers: header.metadata.finalizers.unwrap_or_default(),
+            owners: header.metadata.owner_references.unwrap_or_default(),
+        }
     }
 
     /// The object under a key, if it is the one with this UID.
@@ -74,16 +66,6 @@ impl Live {
     /// Whether it has a finalizer.
     pub(super) fn has_finalizer(&self, name: &str) -> bool {
         self.finalizers.iter().any(|finalizer| **finalizer == *name)
-    }
-
-    /// The object for the graph.
-    pub(super) fn to_node(&self, kind: Arc<str>) -> Node {
-        Node {
-            key: self.stored.key.clone(),
-            kind,
-            owners: self.stored.meta.owners.to_vec(),
-            deletion: self.deletion,
-        }
     }
 
     /// Looks every owner up, in order, but for those that are `gone`. The first that cannot be looked up ends it.
@@ -115,9 +97,10 @@ impl Live {
         }
         let namespace = if resource.namespaced { namespace.clone() } else { "".into() };
         let key = Key::new(resource.storage.clone(), namespace, text("name"));
-        Ok(match Self::find(server, &key, text("uid")) {
+        let owner = server.storage().get(&key).filter(|owner| *owner.meta.uid == *text("uid"));
+        Ok(match owner.map(|owner| owner.meta.deletion) {
             None => OwnerState::Absent,
-            Some(owner) if owner.deletion == Deletion::Foreground => OwnerState::WaitsForDependents,
+            Some(Deletion::Foreground) => OwnerState::WaitsForDependents,
             Some(_) => OwnerState::Solid,
         })
     }

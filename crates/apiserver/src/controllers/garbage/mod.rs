@@ -22,8 +22,7 @@ use tokio::time::Instant;
 
 use self::{
     acts::{Actor, Outcome},
-    graph::{Graph, Plan, Task, Uid},
-    live::Live,
+    graph::{Graph, Node, Plan, Task, Uid},
 };
 use super::{
     AGENT,
@@ -32,10 +31,6 @@ use super::{
 };
 use crate::{crd, internal::InternalClient, server::Server, status::Result, storage::StoredObject};
 
-/// The finalizer of an object whose dependents go first.
-const FOREGROUND: &str = "foregroundDeletion";
-/// The finalizer of an object whose dependents stay.
-const ORPHAN: &str = "orphan";
 /// Objects that are worked on at the same time.
 const WORKERS: usize = 20;
 const LONGEST_BACKOFF: Duration = Duration::from_secs(1000);
@@ -137,7 +132,7 @@ impl Collector {
         let mut unseen = self.graph.of_resource(resource);
         for object in self.feed.follow(resource) {
             unseen.remove(&*object.meta.uid);
-            self.observe(object);
+            self.observe(&object);
         }
         for uid in unseen {
             self.remove(&uid);
@@ -154,16 +149,21 @@ impl Collector {
                 if event.kind == EventKind::Deleted {
                     self.remove(&event.object.meta.uid);
                 } else {
-                    self.observe(event.object);
+                    self.observe(&event.object);
                 }
             }
         }
     }
 
-    fn observe(&mut self, object: StoredObject) {
+    fn observe(&mut self, object: &StoredObject) {
         let Some(kind) = self.kinds.get(&object.key.resource).cloned() else { return };
         let uid = Uid::from(&*object.meta.uid);
-        let node = Live::read(object).to_node(kind);
+        let node = Node {
+            key: object.key.clone(),
+            kind,
+            owners: object.meta.owners.to_vec(),
+            deletion: object.meta.deletion,
+        };
         let tasks = self.graph.observe(&uid, node);
         self.queue_all(tasks);
     }
