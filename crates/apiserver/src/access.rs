@@ -14,6 +14,7 @@ use crate::{
             signing::SigningKey, token_request::PreparedToken, token_table::TokenTable,
         },
         authorize,
+        node::NodeAuthorizer,
         rbac::Rbac,
     },
     objects::Objects,
@@ -57,7 +58,8 @@ impl Access {
         let rbac = Arc::new(Rbac::new(Arc::clone(&objects) as _));
         Ok(Self {
             authenticators: Authenticators { tokens, service_accounts, anonymous: true },
-            authorizer: SuperuserThenRbac::new(rbac),
+            authorizer: SuperuserThenRbac::new(rbac)
+                .with_nodes(NodeAuthorizer::new(Arc::clone(&objects) as _)),
             objects,
         })
     }

@@ -6,7 +6,7 @@ use fleetwright_kstore::{At, Key, Scope};
 use serde_json::Value;
 
 use crate::{
-    auth::ObjectSource,
+    auth::{ObjectSource, source::PODS},
     storage::{self, Storage},
 };
 
@@ -39,6 +39,18 @@ impl ObjectSource for Objects {
         let key = Key::new(resource, namespace.unwrap_or_default(), name);
         let stored = self.0.get(&key)?;
         storage::parse(&stored.json).ok().map(Arc::new)
+    }
+
+    fn pods_of_node(&self, node: &str, namespace: &str) -> Vec<Arc<Value>> {
+        let scope = Scope::in_namespace(PODS, namespace);
+        let Ok(listing) = self.0.list(&scope, At::Latest, None) else { return Vec::new() };
+        listing
+            .items
+            .iter()
+            .filter(|pod| pod.meta.field("spec.nodeName") == Some(node))
+            .filter_map(|stored| storage::parse(&stored.json).ok())
+            .map(Arc::new)
+            .collect()
     }
 
     fn version(&self, resource: &str) -> u64 {

@@ -33,6 +33,8 @@ pub struct RequestInfo {
     pub subresource: String,
     /// The object's name.
     pub name: String,
+    /// The field selector of a list, watch or deletion of many.
+    pub field_selector: String,
     /// How many segments follow the subresource (`/proxy/a/b`).
     pub extra_segments: usize,
 }
@@ -128,6 +130,9 @@ impl RequestInfo {
         }
         if info.name.is_empty() && info.verb == "delete" {
             "deletecollection".clone_into(&mut info.verb);
+        }
+        if matches!(info.verb.as_str(), "list" | "watch" | "deletecollection") {
+            query.text("fieldSelector").clone_into(&mut info.field_selector);
         }
         info
     }

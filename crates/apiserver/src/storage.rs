@@ -74,6 +74,11 @@ impl Meta {
         let at = self.labels.binary_search_by(|(k, _)| (**k).cmp(key)).ok()?;
         Some(&self.labels[at].1)
     }
+
+    /// The value of an indexed field.
+    pub fn field(&self, name: &str) -> Option<&str> {
+        self.fields.iter().find(|(field, _)| *field == name).map(|(_, value)| &**value)
+    }
 }
 
 /// Fields that are read when an object is written, because selectors on them are hot paths: pods

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use fleetwright_kschema::gotext::quote;
 
-use super::rbac::{PolicyRule, Rbac};
+use super::{
+    node::{NodeAuthorizer, node_name},
+    rbac::{PolicyRule, Rbac},
+};
 use crate::{
     gvk::GroupResource,
     request::RequestInfo,
@@ -35,6 +38,8 @@ pub struct Attributes<'a> {
     pub name: &'a str,
     /// The path, if no resource is meant.
     pub path: &'a str,
+    /// The field selector of a list, as it was written.
+    pub field_selector: &'a str,
 }
 
 impl<'a> Attributes<'a> {
@@ -51,6 +56,7 @@ impl<'a> Attributes<'a> {
             subresource: &info.subresource,
             name: &info.name,
             path: &info.path,
+            field_selector: &info.field_selector,
         }
     }
 
@@ -73,6 +79,7 @@ impl<'a> Attributes<'a> {
             subresource: "",
             name,
             path: "",
+            field_selector: "",
         }
     }
 }
@@ -121,6 +128,8 @@ pub struct UserRules {
     pub rules: Vec<Arc<PolicyRule>>,
     /// What could not be resolved, as one message.
     pub error: Option<String>,
+    /// Whether there are rights that no rule tells.
+    pub incomplete: bool,
 }
 
 /// Decides who may do what.
@@ -132,16 +141,24 @@ pub trait Authorizer: Send + Sync {
     fn rules_for(&self, user: &UserInfo, namespace: &str) -> UserRules;
 }
 
-/// The authorizers of an API server started with `--authorization-mode=RBAC`: members of
-/// `system:masters` may do everything, then RBAC decides.
+/// The authorizers of an API server started with `--authorization-mode=Node,RBAC`: members of
+/// `system:masters` may do everything, nodes what their pods need, then RBAC decides.
 pub struct SuperuserThenRbac {
+    nodes: Option<NodeAuthorizer>,
     rbac: Arc<Rbac>,
 }
 
 impl SuperuserThenRbac {
     /// Puts the superuser group before `rbac`.
     pub fn new(rbac: Arc<Rbac>) -> Self {
-        Self { rbac }
+        Self { nodes: None, rbac }
+    }
+
+    /// Lets nodes do what they need to.
+    #[must_use]
+    pub fn with_nodes(mut self, nodes: NodeAuthorizer) -> Self {
+        self.nodes = Some(nodes);
+        self
     }
 
     /// The RBAC authorizer behind.
@@ -155,16 +172,38 @@ impl Authorizer for SuperuserThenRbac {
         if attributes.user.in_group(MASTERS) {
             return Decision::allow("");
         }
-        let mut decision = self.rbac.authorize(attributes);
         // Without a verdict, each authorizer's reason carries its name.
-        if decision.verdict == Verdict::NoOpinion && !decision.reason.is_empty() {
-            decision.reason = format!("rbac: {}", decision.reason).into();
+        let mut reasons = Vec::new();
+        if let Some(nodes) = &self.nodes {
+            let decision = nodes.authorize(attributes);
+            if decision.verdict != Verdict::NoOpinion {
+                return decision;
+            }
+            if !decision.reason.is_empty() {
+                reasons.push(format!("node: {}", decision.reason));
+            }
         }
-        decision
+        let decision = self.rbac.authorize(attributes);
+        if decision.verdict != Verdict::NoOpinion {
+            return decision;
+        }
+        if !decision.reason.is_empty() {
+            reasons.push(format!("rbac: {}", decision.reason));
+        }
+        Decision::no_opinion(reasons.join("\n"))
     }
 
     fn rules_for(&self, user: &UserInfo, namespace: &str) -> UserRules {
-        self.rbac.rules_for(user, namespace)
+        let mut rules = self.rbac.rules_for(user, namespace);
+        if self.nodes.is_some() && node_name(user).is_some() {
+            rules.incomplete = true;
+            let own = "node authorizer does not support user rule resolution";
+            rules.error = Some(match rules.error {
+                None => own.to_owned(),
+                Some(other) => format!("[{own}, {other}]"),
+            });
+        }
+        rules
     }
 }
 
@@ -178,7 +217,7 @@ impl Authorizer for AlwaysAllow {
     }
 
     fn rules_for(&self, _: &UserInfo, _: &str) -> UserRules {
-        UserRules { rules: PolicyRule::everything().map(Arc::new).to_vec(), error: None }
+        UserRules { rules: PolicyRule::everything().map(Arc::new).to_vec(), ..UserRules::default() }
     }
 }
 

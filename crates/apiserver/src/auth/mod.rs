@@ -7,6 +7,7 @@
 pub mod authn;
 pub mod authorize;
 pub mod names;
+pub mod node;
 pub mod rbac;
 pub mod reviews;
 pub mod source;

@@ -26,6 +26,13 @@ pub trait ObjectSource: Send + Sync {
     /// One object; `namespace` is `None` for cluster-scoped resources.
     fn get(&self, resource: &str, namespace: Option<&str>, name: &str) -> Option<Arc<Value>>;
 
+    /// The pods of one namespace that are bound to a node.
+    fn pods_of_node(&self, node: &str, namespace: &str) -> Vec<Arc<Value>> {
+        let mut pods = self.list(PODS, Some(namespace));
+        pods.retain(|pod| crate::object::text(pod, &["spec", "nodeName"]) == node);
+        pods
+    }
+
     /// A number that changes whenever an object of the resource changes, and that is cheap to
     /// read: what is compiled from the objects is kept for as long as it stays the same.
     fn version(&self, resource: &str) -> u64;
@@ -38,6 +45,10 @@ impl<T: ObjectSource + ?Sized> ObjectSource for Arc<T> {
 
     fn get(&self, resource: &str, namespace: Option<&str>, name: &str) -> Option<Arc<Value>> {
         (**self).get(resource, namespace, name)
+    }
+
+    fn pods_of_node(&self, node: &str, namespace: &str) -> Vec<Arc<Value>> {
+        (**self).pods_of_node(node, namespace)
     }
 
     fn version(&self, resource: &str) -> u64 {

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{Call, create::namespace_terminating};
 use crate::{
-    auth::rbac::escalation,
+    auth::{node::restriction, rbac::escalation},
     gvk::GroupResource,
     object,
     options::WriteOptions,
@@ -28,6 +28,7 @@ impl Call {
         if operation == Operation::Create {
             self.check_namespace(object::name(value))?;
         }
+        self.restrict_node(operation, Some(value), old)?;
         self.call_mutating_webhooks(operation, value, old, options).await
     }
 
@@ -55,6 +56,29 @@ impl Call {
         }
         let shown = |call: &Self| call.shown_options(operation, options);
         self.call_validating_webhooks(operation, new, old, options.dry_run, shown).await
+    }
+
+    /// Refuses what a node may not write.
+    pub(crate) fn restrict_node(
+        &self,
+        operation: Operation,
+        new: Option<&Value>,
+        old: Option<&Value>,
+    ) -> Result<()> {
+        let info = &self.context.info;
+        let name = if info.name.is_empty() { new.or(old).map(object::name) } else { None };
+        let change = restriction::Change {
+            user: &self.context.user,
+            operation,
+            resource: &self.resource.group_resource(),
+            subresource: &info.subresource,
+            namespace: &info.namespace,
+            name: name.unwrap_or(&info.name),
+            object: new,
+            old,
+        };
+        let access = self.server.access();
+        restriction::check(&change, &*access.objects(), access.authorizer())
     }
 
     /// A namespace that does not exist or is going away takes no new objects.

@@ -346,6 +346,7 @@ impl Call {
         if self.admitted {
             return Ok(());
         }
+        self.restrict_node(Operation::Delete, None, Some(object))?;
         let shown = |_: &Self| options.to_value();
         self.call_validating_webhooks(Operation::Delete, None, Some(object), options.dry_run, shown)
             .await

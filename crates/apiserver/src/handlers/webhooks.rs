@@ -74,6 +74,7 @@ impl Call {
         object::set(given, &["apiVersion"], kind.group_version().to_string());
         object::set(given, &["kind"], &*kind.kind);
         self.ensure_namespace(given)?;
+        self.restrict_node(Operation::Create, Some(given), None)?;
         let mut warnings = std::mem::take(&mut self.warnings);
         let shown = self.shown_options(Operation::Create, options);
         let question =

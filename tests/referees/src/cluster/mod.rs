@@ -19,11 +19,13 @@ pub mod embedded;
 pub mod real;
 
 /// The people that both servers know by token: name, user identifier, groups.
-pub const USERS: [(&str, &str, &[&str]); 4] = [
+pub const USERS: [(&str, &str, &[&str]); 6] = [
     ("alice", "1001", &["developers"]),
     ("bob", "1002", &[]),
     ("carol", "1003", &["operators", "developers"]),
     ("root", "1004", &["system:masters"]),
+    ("system:node:nodes-a", "2001", &["system:nodes"]),
+    ("system:node:nodes-b", "2002", &["system:nodes"]),
 ];
 
 /// How long the controllers may take to fill a new namespace.
@@ -178,7 +180,9 @@ mod tests {
             "token-of-alice,alice,1001,\"developers\"\n\
              token-of-bob,bob,1002\n\
              token-of-carol,carol,1003,\"operators,developers\"\n\
-             token-of-root,root,1004,\"system:masters\"\n"
+             token-of-root,root,1004,\"system:masters\"\n\
+             token-of-system:node:nodes-a,system:node:nodes-a,2001,\"system:nodes\"\n\
+             token-of-system:node:nodes-b,system:node:nodes-b,2002,\"system:nodes\"\n"
         );
     }
 }

@@ -47,7 +47,7 @@ impl Default for RealOptions {
             controller_names: CONTROLLERS.to_owned(),
             scheduler: false,
             durable: false,
-            authorization: "RBAC".to_owned(),
+            authorization: "Node,RBAC".to_owned(),
             extra_flags: Vec::new(),
         }
     }
@@ -228,6 +228,7 @@ fn server_flags(
         "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
         "--allow-privileged=true".to_owned(),
         "--endpoint-reconciler-type=none".to_owned(),
+        "--enable-admission-plugins=NodeRestriction".to_owned(),
         "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition".to_owned(),
         "--cert-dir=apiserver-certificates".to_owned(),
     ];

@@ -18,7 +18,7 @@ use http::{HeaderMap, HeaderValue};
 
 use super::service_account::NODE_NAME;
 use crate::{
-    auth::{Attributes, Authorizer, authorize::forbidden, names},
+    auth::{Attributes, Authorizer, authorize::forbidden, names, node::NODES_GROUP},
     status::ApiError,
     user::{ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, UserInfo},
 };
@@ -264,7 +264,7 @@ impl<'a> Check<'a> {
         {
             question.resource = "nodes";
             question.name = if self.mode == Mode::AssociatedNode { "*" } else { node };
-            user.groups = vec!["system:nodes".to_owned()];
+            user.groups = vec![NODES_GROUP.to_owned()];
         }
         if let Some((namespace, name)) = names::split_service_account_user(&wanted.name) {
             question.resource = "serviceaccounts";

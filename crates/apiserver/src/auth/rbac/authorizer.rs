@@ -91,6 +91,7 @@ impl Authorizer for Rbac {
         UserRules {
             rules: grants.grants.iter().flat_map(|grant| grant.rules.clone()).collect(),
             error: grants.error(ToString::to_string),
+            incomplete: false,
         }
     }
 }

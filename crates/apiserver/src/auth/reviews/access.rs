@@ -222,6 +222,7 @@ fn answer(authorizer: &dyn Authorizer, user: &UserInfo, review: &Value) -> Value
         subresource: text("subresource"),
         name: text("name"),
         path: text("path"),
+        field_selector: "",
     });
     let mut status = Map::new();
     status.insert("allowed".to_owned(), decision.is_allowed().into());

@@ -35,7 +35,7 @@ pub fn self_subject_rules_review(
     let mut status = Map::new();
     status.insert("resourceRules".to_owned(), resource_rules.into());
     status.insert("nonResourceRules".to_owned(), path_rules.into());
-    status.insert("incomplete".to_owned(), false.into());
+    status.insert("incomplete".to_owned(), found.incomplete.into());
     if let Some(error) = found.error {
         status.insert("evaluationError".to_owned(), error.into());
     }
