@@ -32,7 +32,7 @@
 //! | `$(fill:100)` | a hundred letters, in a body or a path |
 //! | `$name = .json.path` | keeps a value of the answer |
 //! | `repeat 3` | sends the request so many times, each with its own answer |
-//! | `unordered` | the causes of a refusal may come in any order |
+//! | `unordered` | the causes of a refusal, and warnings, may come in any order |
 //! | `show .path`, `hide .path` | compare only, or all but, these parts; `show code` |
 //!
 //! A script that mentions `$webhook` gets a [`WebhookServer`](crate::webhook::WebhookServer):

@@ -34,7 +34,7 @@ pub struct Selection {
     pub show: Vec<(String, JsonPath)>,
     /// All but these.
     pub hide: Vec<JsonPath>,
-    /// The causes of a refusal in any order.
+    /// The causes of a refusal, and warnings, in any order.
     pub unordered: bool,
 }
 
@@ -61,6 +61,9 @@ impl Entry {
     pub fn select(&mut self) {
         if self.selection.code_only {
             self.body = Body::Nothing;
+        }
+        if self.selection.unordered {
+            self.warnings.sort();
         }
         match &mut self.body {
             Body::Json(value) => self.selection.apply(value),
