@@ -1,7 +1,7 @@
 //! The Go tool chain: found, checked, and called.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -72,6 +72,24 @@ impl Toolchain {
         );
         Ok(())
     }
+
+    /// Downloads a module that go.mod requires, checked against go.sum, and gives its folder.
+    pub(super) fn download(&self, module: &Path, name: &str) -> Result<PathBuf> {
+        let output = Command::new(&self.program)
+            .args(["mod", "download", "-json", name])
+            .current_dir(module)
+            .output()
+            .with_context(|| format!("cannot start {}", self.program.display()))?;
+        let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        match answer["Dir"].as_str() {
+            Some(folder) if output.status.success() => Ok(PathBuf::from(folder)),
+            _ => bail!(
+                "`go mod download {name}` failed: {}{}; check the network and GOPROXY",
+                answer["Error"].as_str().unwrap_or_default(),
+                String::from_utf8_lossy(&output.stderr).trim()
+            ),
+        }
+    }
 }
 
 /// The version on the `go` line of go.mod.
@@ -80,7 +98,7 @@ fn wanted_version(manifest: &str) -> Result<&str> {
         .lines()
         .find_map(|line| line.strip_prefix("go "))
         .map(str::trim)
-        .context("tools/referees/go.mod has no `go` line")
+        .context("go.mod has no `go` line")
 }
 
 /// `1.26rc1` and `1.26.3 X:flags` compare by their leading numbers.

@@ -3,6 +3,9 @@
 //! They come from the Go modules pinned in `tools/referees/go.mod` and land in
 //! `~/.cache/fleetwright/referees/<hash of go.sum>`, outside the clone, so that a fresh clone
 //! reuses them. Nothing is skipped in silence: what cannot be built is a failure.
+//!
+//! With `--crds` it is the folder of the Go module pinned in `tools/crds/go.mod`, whose
+//! CustomResourceDefinitions ours must match.
 
 use std::env;
 use std::fs;
@@ -23,21 +26,35 @@ const REFEREES: [(&str, &str); 5] = [
     ("kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"),
 ];
 
+/// The Go module with the definitions of the kinds of `machine.openshift.io`.
+const CRD_MODULE: &str = "github.com/openshift/api";
+
 /// The variable that kubebuilder's users already set when they have binaries of their own.
 const ASSETS: &str = "KUBEBUILDER_ASSETS";
 
 /// Runs the chore: prints progress on stderr and the folder as the last line of stdout.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
-    ensure!(arguments.is_empty(), "`cargo xtask referees` takes no arguments");
-    let folder = match env::var_os(ASSETS).filter(|value| !value.is_empty()) {
-        Some(folder) => given(PathBuf::from(folder))?,
-        None => built()?,
+    let folder = match arguments {
+        [] => match env::var_os(ASSETS).filter(|value| !value.is_empty()) {
+            Some(folder) => given(PathBuf::from(folder))?,
+            None => built()?,
+        },
+        [only] if only == "--crds" => crd_files()?,
+        _ => bail!("`cargo xtask referees` takes no arguments, or --crds"),
     };
     #[expect(clippy::print_stdout, reason = "the folder is the answer of this command")]
     {
         println!("{}", folder.display());
     }
     Ok(())
+}
+
+/// Downloads the module that holds the definitions of kinds which ours are compared with.
+fn crd_files() -> Result<PathBuf> {
+    let module = crate::repository().join("tools/crds");
+    let manifest = fs::read_to_string(module.join("go.mod"))
+        .with_context(|| format!("cannot read go.mod in {}", module.display()))?;
+    go::find(&module, &manifest)?.download(&module, CRD_MODULE)
 }
 
 /// Uses binaries that somebody else provides; all of them must be there.
