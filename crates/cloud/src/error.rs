@@ -42,15 +42,15 @@ pub struct CloudError {
     /// What it means.
     pub class: ErrorClass,
     /// What was attempted, in the cloud's words (`RunInstances`).
-    pub operation: String,
+    pub operation: Box<str>,
     /// The cloud's code (`InsufficientInstanceCapacity`); empty when no answer came.
     pub code: String,
     /// The cloud's message, free of secrets.
     pub message: String,
     /// The cloud's name of the request, for its support.
-    pub request_id: Option<String>,
+    pub request_id: Option<Box<str>>,
     /// The permission that is missing, where the cloud or the operation tells (`ec2:RunInstances`).
-    pub missing_permission: Option<String>,
+    pub missing_permission: Option<Box<str>>,
     /// Ask no earlier than after this time.
     pub retry_after: Option<Duration>,
 }
@@ -60,7 +60,7 @@ impl CloudError {
     pub fn new(class: ErrorClass, operation: &str, code: &str, message: impl Into<String>) -> Self {
         Self {
             class,
-            operation: operation.to_owned(),
+            operation: operation.into(),
             code: code.to_owned(),
             message: message.into(),
             request_id: None,

@@ -5,18 +5,27 @@
 //! siblings) speak the real protocols over one [`transport`], so that what answers may be a cloud
 //! or a simulation of it, and faults can be put between.
 
+mod coalesced;
 mod error;
+mod http_client;
 mod instance;
+mod inventory;
 mod launch;
+pub mod limiter;
 mod ports;
+pub mod retry;
+pub mod tags;
 pub mod transport;
 
+pub use coalesced::Coalesced;
 pub use error::{CloudError, ErrorClass};
+pub use http_client::{HttpClientError, HttpOptions, http_client};
 pub use instance::{Address, AddressKind, Instance, InstanceState};
+pub use inventory::{Change, Inventory, InventoryOptions};
 pub use launch::{Count, Launch, LaunchOrder, ResolveRequest, Shape, Tag};
 pub use ports::{
-    Account, Cloud, Connector, Credentials, GroupOrder, GroupState, InstanceType, PlacementGroup,
-    PlacementGroups, PortFuture, Strategy,
+    Account, Cloud, Connector, Credentials, GroupOrder, GroupState, InstanceType, Leftover,
+    LeftoverKind, PlacementGroup, PlacementGroups, PortFuture, Strategy,
 };
 
 /// Tag on an instance: the UID of the Machine that it belongs to.

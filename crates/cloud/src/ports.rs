@@ -87,6 +87,37 @@ pub trait Cloud: Send + Sync + 'static {
         instance: &'a Instance,
     ) -> PortFuture<'a, ()>;
 
+    /// Gives back what was taken for the instance alone (a dedicated host), once it is terminated.
+    fn release<'a>(
+        &'a self,
+        _provider_spec: &'a Value,
+        _instance: &'a Instance,
+    ) -> PortFuture<'a, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
+    /// The tags that the instance and its disks of a Machine should have, but those that name the
+    /// Machine itself; none where the cloud has no tags.
+    fn wanted_tags(
+        &self,
+        _provider_spec: &Value,
+        _cluster: &str,
+        _cluster_tags: &[Tag],
+    ) -> Vec<Tag> {
+        Vec::new()
+    }
+
+    /// What carries the cluster's owned tag beside instances and placement groups, and would
+    /// outlive them: disks, hosts.
+    fn leftovers<'a>(&'a self, _cluster: &'a str) -> PortFuture<'a, Vec<Leftover>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
+    /// Removes one of them. One that is gone is no error.
+    fn remove<'a>(&'a self, _leftover: &'a Leftover) -> PortFuture<'a, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
     /// What a type offers; none when there is no such type. Cached for a day.
     fn instance_type<'a>(&'a self, name: &'a str) -> PortFuture<'a, Option<InstanceType>>;
 
@@ -94,6 +125,28 @@ pub trait Cloud: Send + Sync + 'static {
     fn placement_groups(&self) -> Option<&dyn PlacementGroups> {
         None
     }
+}
+
+/// A resource of a cluster that is neither an instance nor a placement group.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Leftover {
+    /// What it is.
+    pub kind: LeftoverKind,
+    /// The cloud's name of it.
+    pub id: String,
+    /// Whether something still uses it: then it cannot be removed yet.
+    pub in_use: bool,
+    /// Tags.
+    pub tags: BTreeMap<String, String>,
+}
+
+/// What a leftover is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LeftoverKind {
+    /// A disk.
+    Volume,
+    /// A dedicated host.
+    Host,
 }
 
 /// What a type offers.
@@ -188,6 +241,11 @@ pub trait PlacementGroups: Send + Sync {
 
     /// Removes one. None of this name is no error; [`crate::ErrorClass::InUse`] when it has members.
     fn delete<'a>(&'a self, name: &'a str) -> PortFuture<'a, ()>;
+
+    /// Every group that carries the cluster's owned tag; none where they cannot be listed.
+    fn owned<'a>(&'a self, _cluster: &'a str) -> PortFuture<'a, Vec<PlacementGroup>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
 
     /// Every instance in the groups that is not terminated, whoever made it.
     fn members(&self, names: BTreeSet<String>) -> PortFuture<'_, Vec<Instance>>;
