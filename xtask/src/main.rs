@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
+mod aws_model;
 mod bench;
 mod generate;
 mod referees;
@@ -17,8 +18,10 @@ usage: cargo xtask <chore>
 
 chores:
   bench      measure against kube-apiserver and etcd (--quick: see that it works)
-  generate   write the generated files anew from the Go modules
+  generate   write the generated files anew from the Go modules and the AWS service models
+             (--aws: those of AWS alone)
   referees   build the real Kubernetes programs that check us; the last line is their folder
+             (--crds: download the definitions of kinds that ours must match)
 ";
 
 fn main() -> ExitCode {

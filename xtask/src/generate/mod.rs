@@ -7,7 +7,9 @@
 //! - its Go types, read from the sources: JSON names, what is left out when empty, protobuf
 //!   numbers, patch strategies. The OpenAPI documents hold none of the first three.
 //!
-//! Both come from the versions that `tools/referees/go.mod` pins, and the output is the same
+//! A third file, the reference of our own kinds, is printed by the built binary.
+//!
+//! Both descriptions come from the versions that `tools/referees/go.mod` pins, and the output is the same
 //! bytes for the same versions. `--check` writes nothing and fails when a file would change.
 
 mod components;
@@ -17,10 +19,13 @@ mod server;
 mod table;
 
 use std::collections::BTreeMap;
+use std::env;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 
 /// Group versions whose kinds are described, in the order of their documents.
 const GROUP_VERSIONS: &[&str] = &[
@@ -45,28 +50,44 @@ const GROUP_VERSIONS: &[&str] = &[
 ];
 
 const OPENAPI_FOLDER: &str = "crates/kschema/src/builtin/openapi";
+/// The reference of our own kinds, and what prints it.
+const CRD_REFERENCE: (&str, &str) = ("docs/crds.md", "crd-reference");
 const TYPES_FILE: &str = "crates/kproto/src/generated/types.txt";
 
 /// Runs the chore with the arguments after `generate`.
 pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
     let mut check = false;
+    let mut docs_only = false;
+    let mut aws_only = false;
     let mut binaries = None;
     let mut rest = args.iter();
     while let Some(arg) = rest.next() {
         match arg.as_str() {
             "--check" => check = true,
+            "--docs" => docs_only = true,
             "--referees" => {
                 let folder = rest.next().context("--referees needs a folder")?;
                 binaries = Some(PathBuf::from(folder));
             }
-            other => bail!("unknown argument {other}; known: --check, --referees DIR"),
+            "--aws" => aws_only = true,
+            other => {
+                bail!("unknown argument {other}; known: --check, --aws, --docs, --referees DIR")
+            }
         }
     }
     let root = workspace_root()?;
+    if aws_only {
+        return finish(&root, &crate::aws_model::files(&root)?, Vec::new(), check);
+    }
+    let (path, name) = CRD_REFERENCE;
+    let mut files = BTreeMap::from([(PathBuf::from(path), printed(name)?)]);
+    if docs_only {
+        return finish(&root, &files, Vec::new(), check);
+    }
+    files.append(&mut crate::aws_model::files(&root)?);
     let modules = modules::locate(&root)?;
     let documents = server::openapi_documents(&server::binaries(binaries)?)?;
 
-    let mut files = BTreeMap::new();
     let folder = Path::new(OPENAPI_FOLDER);
     for (path, document) in &documents {
         files.insert(folder.join(components::file_name(path)), gzip(document)?);
@@ -79,9 +100,37 @@ pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
     files.insert(PathBuf::from(TYPES_FILE), table::write(&kinds, &packages)?.into_bytes());
 
     let stale = stale_documents(&root, &files)?;
+    finish(&root, &files, stale, check)
+}
+
+/// What the binary prints, built first if need be.
+fn printed(file: &str) -> anyhow::Result<Vec<u8>> {
+    let binary = env::var_os("FLEETWRIGHT_BIN").filter(|path| !path.is_empty());
+    let mut command = Command::new(
+        binary.as_ref().or(env::var_os("CARGO").as_ref()).unwrap_or(&OsString::from("cargo")),
+    );
+    if binary.is_none() {
+        command.args(["run", "--quiet", "--package", "fleetwright", "--"]);
+    }
+    let output = command
+        .args(["generate", file])
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot run fleetwright")?;
+    ensure!(output.status.success(), "`fleetwright generate {file}` failed");
+    Ok(output.stdout)
+}
+
+/// Writes the files, or with `check` says which of them are out of date.
+fn finish(
+    root: &Path,
+    files: &BTreeMap<PathBuf, Vec<u8>>,
+    stale: Vec<PathBuf>,
+    check: bool,
+) -> anyhow::Result<()> {
     if check {
         let mut changed = stale;
-        for (path, bytes) in &files {
+        for (path, bytes) in files {
             if fs::read(root.join(path)).ok().as_ref() != Some(bytes) {
                 changed.push(path.clone());
             }
@@ -95,7 +144,7 @@ pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
         fs::remove_file(root.join(&path))
             .with_context(|| format!("removing {}", path.display()))?;
     }
-    for (path, bytes) in &files {
+    for (path, bytes) in files {
         let path = root.join(path);
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
