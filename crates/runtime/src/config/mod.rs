@@ -10,6 +10,7 @@
 
 mod fields;
 mod load;
+mod machines;
 mod names;
 mod nearest;
 #[cfg(test)]
@@ -21,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 pub use fields::{Field, fields, schema};
 pub use load::{Loaded, Origin, Problem, Problems, Sources, load};
+pub use machines::{ClusterGroups, DrainConfig, LaunchConfig, SpotCapacity};
 pub use names::{ControllerNames, FeatureGates};
 pub use values::{ListenAddress, Span};
 
@@ -37,6 +39,10 @@ pub struct Config {
     pub workers: u32,
     /// The namespace in which Machines are.
     pub machine_namespace: String,
+    /// How Machines are launched.
+    pub launch: LaunchConfig,
+    /// How Nodes of Machines that go are emptied.
+    pub drain: DrainConfig,
     /// Election of the one process that acts.
     pub leader_election: LeaderElectionConfig,
     /// The server of metrics.
@@ -56,6 +62,8 @@ impl Default for Config {
             controllers: ControllerNames::default(),
             workers: 1,
             machine_namespace: "openshift-machine-api".to_owned(),
+            launch: LaunchConfig::default(),
+            drain: DrainConfig::default(),
             leader_election: LeaderElectionConfig::default(),
             metrics: MetricsConfig::default(),
             health: HealthConfig::default(),

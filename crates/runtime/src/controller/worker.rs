@@ -90,6 +90,10 @@ where
         self.metrics.failed.inc();
         self.metrics.errors.inc();
         match failure {
+            // Once is nothing: a conflict with another writer, a cache that lags.
+            Failure::Error(error) if failures <= 1 => {
+                tracing::info!(failures, error = error_chain(error), "reconcile failed");
+            }
             Failure::Error(error) => {
                 tracing::warn!(failures, error = error_chain(error), "reconcile failed");
             }
