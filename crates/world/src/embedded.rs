@@ -1,0 +1,147 @@
+//! The whole world in one process, around an embedded Kubernetes API.
+
+use std::{io, path::PathBuf, sync::Arc};
+
+use fleetwright_apiserver::{
+    embedded::Running,
+    user::{AUTHENTICATED, MASTERS, UserInfo},
+};
+use fleetwright_clock::{Clock, Random};
+use fleetwright_cloud::{HttpClientError, HttpOptions, http_client};
+use fleetwright_cloud_aws::{AwsConnector, AwsOptions, Endpoints};
+use fleetwright_runtime::{
+    Metrics, Tasks,
+    config::{Config, ControllerNames},
+};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    Api, Client,
+    api::{Patch, PatchParams},
+};
+use serde_json::json;
+use tokio::net::TcpListener;
+
+use crate::{
+    client::in_process,
+    fleet::Fleet,
+    seed::{self, DefinitionError, SYSTEM_NAMESPACE, SeedError},
+    simulation::{JournalError, Pace, Simulation},
+    webhooks,
+};
+
+/// Where `fleetwright sim` finds the simulated clouds: a ConfigMap in [`SYSTEM_NAMESPACE`].
+pub const SIMULATION: &str = "fleetwright-simulation";
+/// Its key for the address.
+pub const SIMULATION_URL: &str = "url";
+
+/// What a world is made with.
+pub struct World {
+    /// Wall time.
+    pub clock: Clock,
+    /// Chance.
+    pub random: Random,
+    /// How fast simulated things happen.
+    pub pace: Pace,
+    /// Which controllers run.
+    pub controllers: ControllerNames,
+    /// How they work.
+    pub config: Config,
+    /// Where the simulated clouds answer.
+    pub clouds: TcpListener,
+    /// Where the simulated cloud keeps its journal; none forgets it.
+    pub journal: Option<PathBuf>,
+}
+
+/// The world cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum WorldError {
+    /// The kinds cannot be defined.
+    #[error(transparent)]
+    Definitions(#[from] DefinitionError),
+    /// The installation cannot be written.
+    #[error(transparent)]
+    Seed(#[from] SeedError),
+    /// The simulated cloud cannot be brought back.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The address of the simulated clouds cannot be told.
+    #[error("cannot tell the address of the simulated clouds")]
+    Address(#[source] io::Error),
+    /// There is no way to the simulated clouds.
+    #[error("cannot make a client for the simulated clouds")]
+    Client(#[from] HttpClientError),
+}
+
+impl World {
+    /// Starts everything around a server, and says where the clouds answer.
+    pub async fn start(self, running: &Running, tasks: &mut Tasks) -> Result<String, WorldError> {
+        let Self { clock, random, pace, controllers, config, clouds, journal } = self;
+        let server = running.server().clone();
+        let client_of = move |name: &str| {
+            let user = format!("system:serviceaccount:{SYSTEM_NAMESPACE}:{name}");
+            in_process(&server, UserInfo::new(&user, &[MASTERS, AUTHENTICATED]), "default")
+        };
+        let installer = client_of("installer");
+        let url = format!("http://{}", clouds.local_addr().map_err(WorldError::Address)?);
+        let simulation = Simulation::new(clock.clone(), pace);
+        if let Some(path) = &journal {
+            simulation.keep_in(path)?;
+        }
+        seed::definitions(&installer).await?;
+        seed::installation(&installer, &simulation.installation).await?;
+        tell_where(&installer, &url).await?;
+        webhooks::register(
+            running,
+            &client_of("webhooks"),
+            clock.clone(),
+            &config.machine_namespace,
+        )
+        .await?;
+
+        simulation.serve(clouds, tasks);
+        let wanted = controllers.clone();
+        simulation.start(
+            client_of("simulated-nodes"),
+            clock.clone(),
+            &random,
+            move |name| wanted.enabled(name, true),
+            tasks,
+        );
+        let uri = url.parse().expect("an address is a URI");
+        let options = AwsOptions {
+            endpoints: Endpoints::all(&uri),
+            ..AwsOptions::new(http_client(&HttpOptions::default())?, clock.clone(), random.fork())
+        };
+        let fleet = Fleet {
+            client: Box::new(client_of),
+            namespace: config.machine_namespace.clone(),
+            controllers,
+            connector: Arc::new(AwsConnector::new(options)),
+            launch: config.launch.clone(),
+            drain: config.drain.clone(),
+            workers: usize::try_from(config.workers).unwrap_or(1),
+            host: String::new(),
+            clock,
+            random,
+            metrics: Metrics::new(),
+            leadership: None,
+        };
+        fleet.start(tasks);
+        Ok(url)
+    }
+}
+
+/// Writes down where the simulated clouds answer: the port may be another at each start.
+pub async fn tell_where(client: &Client, url: &str) -> Result<(), SeedError> {
+    let api: Api<ConfigMap> = Api::namespaced(client.clone(), SYSTEM_NAMESPACE);
+    let object = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": SIMULATION},
+        "data": {SIMULATION_URL: url},
+    });
+    api.patch(SIMULATION, &PatchParams::apply("fleetwright/seed").force(), &Patch::Apply(object))
+        .await
+        .map(drop)
+        .map_err(|source| SeedError::new("the ConfigMap of the simulated clouds", source))
+}

@@ -1,0 +1,15 @@
+//! Puts Fleetwright together: the controllers on any cluster, and a whole world to try them in.
+//!
+//! - [`embedded`] is everything in one process, for `fleetwright up`.
+//! - [`fleet`] is the controllers, on a real cluster or the embedded one.
+//! - [`simulation`] is simulated clouds and nodes, behind the protocols that the real ones speak.
+//! - [`seed`] is what an installer leaves in the Kubernetes API.
+//! - [`client`] is how parts of one process talk to the embedded API.
+
+pub mod client;
+pub mod embedded;
+pub mod fleet;
+mod hosts;
+pub mod seed;
+pub mod simulation;
+mod webhooks;
