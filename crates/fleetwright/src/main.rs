@@ -1,9 +1,15 @@
 //! Fleetwright: machines for Kubernetes, made, placed, watched and retired.
 
+mod connection;
 mod crds;
 mod data_dir;
+mod generate;
 mod kubeconfig;
+mod run;
+mod signals;
+mod sim;
 mod up;
+mod views;
 
 use std::process::ExitCode;
 
@@ -18,17 +24,31 @@ struct Arguments {
 }
 
 const EXAMPLES: &str = "Examples:
-  fleetwright up                          start a Kubernetes API on this machine, no cluster needed
+  fleetwright up                          a Kubernetes API, clouds and controllers, no cluster needed
   fleetwright up --in-memory              the same, forgotten when it stops
   export KUBECONFIG=~/.local/share/fleetwright/kubeconfig
-  kubectl get crds";
+  kubectl apply -f examples/placement-groups/
+  fleetwright tree                        what is where, and what it waits for";
 
 #[derive(Subcommand)]
 enum Command {
-    /// Start a Kubernetes API on this machine: one process, no cluster, no root.
+    /// Start a whole world on this machine: a Kubernetes API, simulated clouds and nodes, and
+    /// every controller, in one process, without a cluster or root.
     Up(up::UpArguments),
+    /// Run the controllers on a real cluster and a real cloud.
+    Run(run::RunArguments),
+    /// Show MachineSets, Machines, instances, placement groups and Nodes, and how they are.
+    Tree(views::TreeArguments),
+    /// Tell what was done about a Machine, a MachineSet or a placement group, what it waits for,
+    /// and why.
+    Explain(views::ExplainArguments),
+    /// Meddle with the simulated clouds: capacity, faults, instances that fail.
+    Sim(sim::SimArguments),
     /// Print the CustomResourceDefinitions that Fleetwright needs, as YAML for kubectl apply -f -.
     Crds,
+    /// Print a generated file of the repository; for `cargo xtask generate`.
+    #[command(hide = true)]
+    Generate(generate::GenerateArguments),
     /// Print the version.
     Version,
 }
@@ -47,10 +67,12 @@ fn main() -> ExitCode {
         .init();
     let outcome = match arguments.command {
         Command::Up(arguments) => up::run(arguments),
-        Command::Crds => {
-            crds::run();
-            Ok(())
-        }
+        Command::Run(arguments) => run::run(arguments),
+        Command::Sim(arguments) => sim::run(arguments),
+        Command::Tree(arguments) => views::run_tree(&arguments),
+        Command::Explain(arguments) => views::run_explain(&arguments),
+        Command::Crds => crds::run(),
+        Command::Generate(arguments) => generate::run(&arguments),
         Command::Version => version(),
     };
     match outcome {

@@ -3,6 +3,7 @@
 use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use anyhow::{Context, bail};
@@ -13,12 +14,26 @@ use fleetwright_apiserver::{
     tls::{ListenError, Listener},
 };
 use fleetwright_clock::{Clock, Random};
-use fleetwright_runtime::config::ControllerNames;
+use fleetwright_runtime::{
+    Tasks,
+    config::{Config, ControllerNames},
+};
+use fleetwright_world::{
+    embedded::World,
+    fleet,
+    simulation::{self, Pace},
+};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
-use crate::{data_dir, kubeconfig, print_line};
+use crate::{data_dir, kubeconfig, print_line, signals::stop_signal};
 
 /// The port of a Kubernetes API, where nothing else is said.
 const DEFAULT_ADDRESS: &str = "127.0.0.1:6443";
+/// How many Machines are worked on at the same time: nothing else needs this process.
+const WORKERS: u32 = 16;
+/// How long controllers may take to stop.
+const STOP_LIMIT: Duration = Duration::from_secs(10);
 
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -38,7 +53,14 @@ pub(crate) struct UpArguments {
     /// Write the kubeconfig to this file [default: kubeconfig in the data folder].
     #[arg(long, value_name = "FILE", env = "FLEETWRIGHT_KUBECONFIG")]
     kubeconfig: Option<PathBuf>,
-    /// Controllers of the API to run: `*` for all, `-NAME` for all but one.
+    /// Serve the Kubernetes API alone: no clouds, no nodes, no machine controllers.
+    #[arg(long)]
+    api_only: bool,
+    /// How many times as fast as usual simulated things happen (instances that boot, nodes that
+    /// join); timeouts of the product stay as they are.
+    #[arg(long, value_name = "TIMES", default_value_t = 1.0, value_parser = speed)]
+    speed: f64,
+    /// Controllers to run: `*` for all, `-NAME` for all but one.
     #[arg(
         long,
         value_name = "NAMES",
@@ -62,8 +84,16 @@ pub(crate) fn run(arguments: UpArguments) -> anyhow::Result<()> {
 }
 
 async fn serve(arguments: UpArguments) -> anyhow::Result<()> {
-    let UpArguments { data_dir, in_memory, listen, kubeconfig, controllers, token_file } =
-        arguments;
+    let UpArguments {
+        data_dir,
+        in_memory,
+        listen,
+        kubeconfig,
+        api_only,
+        speed,
+        controllers,
+        token_file,
+    } = arguments;
     let controllers = ControllerNames(controllers);
     let clock = Clock::system();
     let folder = match (in_memory, data_dir) {
@@ -94,6 +124,7 @@ async fn serve(arguments: UpArguments) -> anyhow::Result<()> {
     let certificates_folder = folder.clone();
     let embedded = Embedded::open(location, &clock)?;
     let certificates = data_dir::certificates(certificates_folder.as_deref(), &clock)?;
+    let wanted = controllers.clone();
     let settings = Settings {
         clock: clock.clone(),
         random: Random::from_os(),
@@ -101,7 +132,7 @@ async fn serve(arguments: UpArguments) -> anyhow::Result<()> {
         tokens,
         service_account_key: certificates.service_accounts.clone(),
         authority: certificates.authority.clone(),
-        controllers: Box::new(move |name| controllers.enabled(name, true)),
+        controllers: Box::new(move |name| wanted.enabled(name, true)),
     };
     let listener = Listener::bind(listen, &certificates.server, &certificates.authority)
         .await
@@ -110,18 +141,48 @@ async fn serve(arguments: UpArguments) -> anyhow::Result<()> {
     let running = embedded.start(settings).await?;
     let url = format!("https://{address}");
     kubeconfig::write(&kubeconfig_path, &url, &certificates.authority, &certificates.admin)?;
-    announce(&url, folder.as_deref(), &kubeconfig_path)?;
+    let stop = CancellationToken::new();
+    let mut tasks = Tasks::new(stop.clone());
+    let clouds = if api_only {
+        None
+    } else {
+        let world = World {
+            clock,
+            random: Random::from_os(),
+            pace: Pace::Times(speed),
+            controllers,
+            config: Config { workers: WORKERS, ..Config::default() },
+            clouds: TcpListener::bind((listen.ip(), 0))
+                .await
+                .context("cannot find a free port for the simulated clouds")?,
+            journal: folder.as_ref().map(|folder| folder.join("aws.journal")),
+        };
+        Some(world.start(&running, &mut tasks).await?)
+    };
+    announce(&url, folder.as_deref(), &kubeconfig_path, clouds.as_deref())?;
 
     let server = running.server().clone();
     let serving = listener.serve(server.clone());
     tokio::pin!(serving);
-    tokio::select! {
+    let work = tasks.run(STOP_LIMIT);
+    tokio::pin!(work);
+    let ended = tokio::select! {
         () = &mut serving => bail!("the listener ended unexpectedly"),
-        signal = stop_signal() => signal?,
-    }
+        signal = stop_signal() => {
+            signal?;
+            stop.cancel();
+            work.await
+        }
+        // Only a task that ended by itself.
+        ended = &mut work, if clouds.is_some() => ended,
+    };
     server.stop();
     serving.await;
     running.stop().await;
+    if let Err(failures) = ended {
+        let failures: Vec<String> = failures.iter().map(ToString::to_string).collect();
+        bail!("{}", failures.join("; "));
+    }
     if folder.is_none() {
         // The credentials in it are worth nothing without the process.
         let _ = std::fs::remove_file(&kubeconfig_path);
@@ -129,12 +190,21 @@ async fn serve(arguments: UpArguments) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Reads a value for `--speed`.
+fn speed(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(times) if times.is_finite() && times > 0.0 => Ok(times),
+        _ => Err("say how many times as fast, such as 10 or 0.5".to_owned()),
+    }
+}
+
 /// Reads one of the names for `--controllers`.
 fn controller_name(text: &str) -> Result<String, String> {
-    let unknown = ControllerNames(vec![text.to_owned()]).unknown(NAMES);
+    let names: Vec<&str> = [NAMES, fleet::NAMES, simulation::NODE_NAMES].concat();
+    let unknown = ControllerNames(vec![text.to_owned()]).unknown(&names);
     let Some((name, nearest)) = unknown.first() else { return Ok(text.to_owned()) };
     let hint = nearest.as_ref().map(|name| format!(" (did you mean {name}?)")).unwrap_or_default();
-    Err(format!("there is no controller named {name}{hint}; there are: {}", NAMES.join(", ")))
+    Err(format!("there is no controller named {name}{hint}; there are: {}", names.join(", ")))
 }
 
 /// The path for a message that is still right in another folder.
@@ -142,14 +212,23 @@ fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
     std::path::absolute(path).with_context(|| format!("cannot tell where {} is", path.display()))
 }
 
-fn announce(url: &str, folder: Option<&Path>, kubeconfig: &Path) -> anyhow::Result<()> {
+fn announce(
+    url: &str,
+    folder: Option<&Path>,
+    kubeconfig: &Path,
+    clouds: Option<&str>,
+) -> anyhow::Result<()> {
     let data = folder.map_or_else(|| "in memory".to_owned(), |folder| folder.display().to_string());
+    let (clouds, next) = match clouds {
+        None => ("none".to_owned(), "get namespaces"),
+        Some(url) => (format!("AWS at {url} (simulated)"), "apply -f examples/placement-groups/"),
+    };
     print_line(&format!(
         "Fleetwright is up at {url}
   data        {data}
   kubeconfig  {}
-  next        export KUBECONFIG={} && kubectl get namespaces
-  stop        Ctrl-C",
+  clouds      {clouds}
+  next        export KUBECONFIG={} && kubectl {next}",
         kubeconfig.display(),
         kubeconfig.display(),
     ))
@@ -169,15 +248,5 @@ fn listen_error(error: ListenError, address: SocketAddr) -> anyhow::Error {
         )
     } else {
         error.into()
-    }
-}
-
-/// Ends when the user or the system wants the process to stop.
-async fn stop_signal() -> anyhow::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
-    tokio::select! {
-        result = tokio::signal::ctrl_c() => result.context("cannot wait for Ctrl-C"),
-        _ = terminate.recv() => Ok(()),
     }
 }

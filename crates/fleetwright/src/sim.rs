@@ -1,0 +1,256 @@
+//! `fleetwright sim`: the simulated clouds, from outside.
+
+use std::{net::SocketAddr, time::Duration};
+
+use anyhow::{Context, bail};
+use bytes::Bytes;
+use clap::Subcommand;
+use fleetwright_api::{aws::AWSMachineProviderStatus, machine::Machine};
+use fleetwright_clock::{Clock, Random};
+use fleetwright_cloud::{HttpOptions, http_client};
+use fleetwright_runtime::Tasks;
+use fleetwright_world::{
+    embedded::{SIMULATION, SIMULATION_URL, tell_where},
+    seed::{self, SYSTEM_NAMESPACE},
+    simulation::{NODE_NAMES, Pace, Simulation},
+};
+use http::{Method, Request};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{Api, Client};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+
+use crate::{
+    connection::{Connection, block_on},
+    print_line,
+    signals::stop_signal,
+};
+
+/// How long simulated nodes may take to stop.
+const STOP_LIMIT: Duration = Duration::from_secs(10);
+
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  fleetwright sim instances
+  fleetwright sim terminate machine/worker-abc12        the instance is gone, and nobody asked for it
+  fleetwright sim drain-capacity us-east-1a m5.large    no more of this type in this zone
+  fleetwright sim restore-capacity
+  fleetwright sim fail RunInstances --code RequestLimitExceeded --status 503 --times 3
+  fleetwright sim calls")]
+pub(crate) struct SimArguments {
+    #[command(flatten)]
+    connection: Connection,
+    #[command(subcommand)]
+    command: SimCommand,
+}
+
+#[derive(Subcommand)]
+enum SimCommand {
+    /// Serve simulated clouds, and nodes for their instances, to a cluster that has neither.
+    Serve {
+        /// Listen on this address; port 0 takes a free one.
+        #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0")]
+        listen: SocketAddr,
+        /// How many times as fast as usual simulated things happen.
+        #[arg(long, value_name = "TIMES", default_value_t = 1.0)]
+        speed: f64,
+        /// Parts of simulated nodes to run; the rest must be in the cluster.
+        #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "kubelet")]
+        parts: Vec<String>,
+    },
+    /// List the instances of the cloud.
+    Instances,
+    /// List the placement groups of the cloud.
+    Groups,
+    /// Count the calls that the cloud has answered.
+    Calls,
+    /// Terminate an instance behind everybody's back.
+    Terminate {
+        /// machine/NAME or an instance.
+        target: String,
+    },
+    /// Stop an instance behind everybody's back.
+    Stop {
+        /// machine/NAME or an instance.
+        target: String,
+    },
+    /// Interrupt a spot instance: it is given its notice.
+    Interrupt {
+        /// machine/NAME or an instance.
+        target: String,
+    },
+    /// Let no more instances start in a zone.
+    DrainCapacity {
+        /// The zone.
+        zone: String,
+        /// Of this type only.
+        instance_type: Option<String>,
+        /// In this placement group only.
+        #[arg(long)]
+        group: Option<String>,
+        /// Of spot instances only.
+        #[arg(long)]
+        spot: bool,
+    },
+    /// Let instances start again.
+    RestoreCapacity,
+    /// Let the next calls of an action fail.
+    Fail {
+        /// The action, such as RunInstances.
+        action: String,
+        /// The error's code.
+        #[arg(long, default_value = "InternalError")]
+        code: String,
+        /// The HTTP status.
+        #[arg(long, default_value_t = 500)]
+        status: u16,
+        /// How often.
+        #[arg(long, default_value_t = 1)]
+        times: u32,
+    },
+}
+
+pub(crate) fn run(arguments: SimArguments) -> anyhow::Result<()> {
+    let SimArguments { connection, command } = arguments;
+    block_on(async {
+        let client = connection.client().await?;
+        match command {
+            SimCommand::Serve { listen, speed, parts } => serve(client, listen, speed, parts).await,
+            other => {
+                let surface = Surface::find(&client).await?;
+                surface.carry_out(&client, &connection.namespace, other).await
+            }
+        }
+    })
+}
+
+/// The control surface of the simulated clouds.
+struct Surface {
+    url: String,
+}
+
+impl Surface {
+    async fn find(client: &Client) -> anyhow::Result<Self> {
+        let api: Api<ConfigMap> = Api::namespaced(client.clone(), SYSTEM_NAMESPACE);
+        let found = api.get_opt(SIMULATION).await.context("cannot read where the clouds are")?;
+        let url = found.and_then(|map| map.data?.remove(SIMULATION_URL)).context(
+            "this cluster has no simulated clouds: fleetwright up and fleetwright sim serve have",
+        )?;
+        Ok(Self { url })
+    }
+
+    async fn carry_out(
+        &self,
+        client: &Client,
+        namespace: &str,
+        command: SimCommand,
+    ) -> anyhow::Result<()> {
+        let strike = async |target: &str, kind: &str| {
+            let id = instance(client, namespace, target).await?;
+            self.ask(Method::POST, &format!("instances/{id}"), Some(json!({"strike": kind}))).await
+        };
+        let answer = match command {
+            SimCommand::Serve { .. } => bail!("already served"),
+            SimCommand::Instances => self.ask(Method::GET, "instances", None).await?,
+            SimCommand::Groups => self.ask(Method::GET, "groups", None).await?,
+            SimCommand::Calls => self.ask(Method::GET, "counts", None).await?,
+            SimCommand::Terminate { target } => strike(&target, "terminate").await?,
+            SimCommand::Stop { target } => strike(&target, "stop").await?,
+            SimCommand::Interrupt { target } => strike(&target, "interrupt").await?,
+            SimCommand::DrainCapacity { zone, instance_type, group, spot } => {
+                let mut limit = json!({"zone": zone, "limit": 0});
+                if let Some(instance_type) = instance_type {
+                    limit["instanceType"] = json!(instance_type);
+                }
+                if let Some(group) = group {
+                    limit["group"] = json!(group);
+                }
+                if spot {
+                    limit["spot"] = json!(true);
+                }
+                self.ask(Method::POST, "capacity", Some(limit)).await?
+            }
+            SimCommand::RestoreCapacity => self.ask(Method::DELETE, "capacity", None).await?,
+            SimCommand::Fail { action, code, status, times } => {
+                let fault = json!({
+                    "action": action,
+                    "times": times,
+                    "effect": {"error": {"code": code, "status": status, "message": "asked for"}},
+                });
+                self.ask(Method::POST, "faults", Some(fault)).await?
+            }
+        };
+        if answer == json!({}) {
+            return Ok(());
+        }
+        print_line(&serde_json::to_string_pretty(&answer)?)
+    }
+
+    async fn ask(&self, method: Method, path: &str, body: Option<Value>) -> anyhow::Result<Value> {
+        let uri = format!("{}/_fleetwright/{path}", self.url);
+        let body = body.map(|body| Bytes::from(body.to_string())).unwrap_or_default();
+        let request = Request::builder().method(method).uri(&uri).body(body)?;
+        let answer = http_client(&HttpOptions::default())?
+            .oneshot(request)
+            .await
+            .with_context(|| format!("the simulated clouds do not answer at {}", self.url))?;
+        let value: Value = serde_json::from_slice(answer.body()).unwrap_or_default();
+        if !answer.status().is_success() {
+            bail!("{}", value["error"].as_str().unwrap_or("the simulated clouds refuse"));
+        }
+        Ok(value)
+    }
+}
+
+/// The instance of a Machine, or the one that is named.
+async fn instance(client: &Client, namespace: &str, target: &str) -> anyhow::Result<String> {
+    let Some(name) = target.strip_prefix("machine/") else { return Ok(target.to_owned()) };
+    let api: Api<Machine> = Api::namespaced(client.clone(), namespace);
+    let machine = api.get(name).await.with_context(|| format!("cannot read Machine {name}"))?;
+    let status = machine.status.and_then(|status| status.provider_status);
+    AWSMachineProviderStatus::read(status.as_ref())
+        .instance_id
+        .with_context(|| format!("Machine {name} has no instance"))
+}
+
+async fn serve(
+    client: Client,
+    listen: SocketAddr,
+    speed: f64,
+    parts: Vec<String>,
+) -> anyhow::Result<()> {
+    if let Some(unknown) = parts.iter().find(|part| !NODE_NAMES.contains(&part.as_str())) {
+        bail!("--parts: there is no part {unknown}; there are: {}", NODE_NAMES.join(", "));
+    }
+    let listener =
+        TcpListener::bind(listen).await.with_context(|| format!("cannot listen on {listen}"))?;
+    let url = format!("http://{}", listener.local_addr()?);
+    let clock = Clock::system();
+    let simulation = Simulation::new(clock.clone(), Pace::Times(speed));
+    seed::definitions(&client).await?;
+    seed::installation(&client, &simulation.installation).await?;
+    tell_where(&client, &url).await?;
+    let stop = CancellationToken::new();
+    let mut tasks = Tasks::new(stop.clone());
+    simulation.serve(listener, &mut tasks);
+    let wanted = move |name: &str| parts.iter().any(|part| part == name);
+    simulation.start(client, clock, &Random::from_os(), wanted, &mut tasks);
+    print_line(&format!("Simulated clouds are at {url}"))?;
+    let work = tasks.run(STOP_LIMIT);
+    tokio::pin!(work);
+    let ended = tokio::select! {
+        ended = &mut work => ended,
+        signal = stop_signal() => {
+            signal?;
+            stop.cancel();
+            work.await
+        }
+    };
+    if let Err(failures) = ended {
+        let failures: Vec<String> = failures.iter().map(ToString::to_string).collect();
+        bail!("{}", failures.join("; "));
+    }
+    Ok(())
+}
