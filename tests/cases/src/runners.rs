@@ -1,6 +1,26 @@
 //! The registry of runners. One per table file; add a module beside this one and list it in
 //! [`all`].
 
+mod aws_actuator_lifecycle;
+mod aws_block_devices;
+mod aws_drain_controller;
+mod aws_ec2_errors;
+mod aws_instance_placement;
+mod aws_machine_controller;
+mod aws_machineset;
+mod aws_market_and_options;
+mod aws_node_addresses;
+mod aws_placementgroup_controller;
+mod aws_tags;
+mod aws_webhook_admission;
+mod aws_webhook_providerspec_validate;
+mod machine_pass;
+mod spot_autoscaler;
+mod spot_drain;
+mod spot_machine_phases;
+mod spot_mhc_max_unhealthy;
+mod spot_mhc_needs_remediation;
+
 use crate::row::Row;
 
 /// How one row went.
@@ -51,5 +71,24 @@ pub struct Runner {
 
 /// Every runner.
 pub fn all() -> Vec<Runner> {
-    Vec::new()
+    vec![
+        aws_actuator_lifecycle::RUNNER,
+        aws_block_devices::RUNNER,
+        aws_drain_controller::RUNNER,
+        aws_ec2_errors::RUNNER,
+        aws_instance_placement::RUNNER,
+        aws_machine_controller::RUNNER,
+        aws_machineset::RUNNER,
+        aws_market_and_options::RUNNER,
+        aws_node_addresses::RUNNER,
+        aws_placementgroup_controller::RUNNER,
+        aws_tags::RUNNER,
+        aws_webhook_admission::RUNNER,
+        aws_webhook_providerspec_validate::RUNNER,
+        spot_autoscaler::RUNNER,
+        spot_drain::RUNNER,
+        spot_machine_phases::RUNNER,
+        spot_mhc_max_unhealthy::RUNNER,
+        spot_mhc_needs_remediation::RUNNER,
+    ]
 }
