@@ -101,7 +101,7 @@ impl Accepted {
     }
 }
 
-fn wildcard(text: &str) -> Result<Regex> {
+pub(crate) fn wildcard(text: &str) -> Result<Regex> {
     let pattern = regex::escape(text).replace(r"\*", ".*");
     Regex::new(&format!("^{pattern}$")).context("a bad pattern")
 }

@@ -7,6 +7,7 @@
 //! - [`session`] does the same for the kubectl sessions in `sessions/`.
 //! - [`normalise`] makes transcripts of two servers comparable; [`compare`] compares them,
 //!   minding the short list of accepted differences.
+//! - [`crds`] compares our CustomResourceDefinitions with those of upstream, field by field.
 //!
 //! `cargo test -p fleetwright-referees` runs everything; a word after `--` filters by name.
 //! `cargo run -p fleetwright-referees -- --real scripts/x.txt` shows what one server answers.
@@ -14,10 +15,12 @@
 pub mod certificates;
 pub mod cluster;
 pub mod compare;
+pub mod crds;
 pub mod http_client;
 pub mod json_path;
 pub mod normalise;
 pub mod process;
+pub mod python;
 pub mod script;
 pub mod session;
 pub mod webhook;

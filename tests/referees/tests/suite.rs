@@ -1,4 +1,5 @@
-//! Every script and every session, on one real and one embedded server.
+//! Every script and every session, on one real and one embedded server; every kind beside its
+//! upstream definition.
 //!
 //! `cargo test -p fleetwright-referees -- crud` runs what has `crud` in its name.
 
@@ -6,6 +7,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
 
 use fleetwright_referees::compare::{self, Accepted};
+use fleetwright_referees::crds;
 use fleetwright_referees::script::{self, Script};
 use fleetwright_referees::session::Session;
 use fleetwright_referees::{EmbeddedCluster, RealCluster};
@@ -74,6 +76,13 @@ fn main() -> anyhow::Result<ExitCode> {
         let suite = Arc::clone(&suite);
         let name = format!("session {}", session.name);
         trials.push(Trial::test(name, move || suite.session(&session)));
+    }
+    for kind in crds::KINDS {
+        trials.push(
+            Trial::test(format!("crd {}", kind.name), || report(kind.compare()))
+                // Whoever brings the programs has no need of Go, by which this referee comes.
+                .with_ignored_flag(std::env::var_os("KUBEBUILDER_ASSETS").is_some()),
+        );
     }
     let everything = arguments.filter.is_none() && arguments.skip.is_empty() && !arguments.list;
     let conclusion = libtest_mimic::run(&arguments, trials);

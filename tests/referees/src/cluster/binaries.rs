@@ -11,8 +11,18 @@ use anyhow::{Context, Result, ensure};
 /// `cargo xtask referees` alone knows where that is, so it is asked. When nothing is left to
 /// build it answers in a fraction of a second.
 pub fn referees() -> Result<PathBuf> {
+    ask(&[])
+}
+
+/// The folder of the Go module whose CustomResourceDefinitions ours must match.
+pub fn crd_module() -> Result<PathBuf> {
+    ask(&["--crds"])
+}
+
+fn ask(arguments: &[&str]) -> Result<PathBuf> {
     let output = cargo()
         .args(["xtask", "referees"])
+        .args(arguments)
         .stderr(Stdio::inherit())
         .output()
         .context("cannot run `cargo xtask referees`")?;

@@ -36,7 +36,7 @@ impl EmbeddedCluster {
         fs::write(&tokens, token_file()).context("cannot write the token file")?;
         let kubeconfig_name = kubeconfig.display().to_string();
         let tokens_name = tokens.display().to_string();
-        let mut arguments = vec!["up", "--listen", "127.0.0.1:0"];
+        let mut arguments = vec!["up", "--api-only", "--listen", "127.0.0.1:0"];
         arguments.extend(["--kubeconfig", &kubeconfig_name, "--token-file", &tokens_name]);
         arguments.extend(flags);
         let binary = binaries::fleetwright()?;

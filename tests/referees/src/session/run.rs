@@ -100,6 +100,7 @@ impl Shell {
         let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
         let own = folder.path().join("kubeconfig");
         fs::write(&own, kubeconfig(access, namespace, None)?).context("cannot write kubeconfig")?;
+        fs::write(folder.path().join("crds.json"), crds()?).context("cannot write crds.json")?;
         let mut environment =
             vec![("KUBECONFIG".to_owned(), own), ("HOME".to_owned(), folder.path().to_owned())];
         for (user, token) in &access.tokens {
@@ -187,6 +188,12 @@ fn path_with(binaries: &[&Path]) -> String {
     let inherited = std::env::var("PATH").unwrap_or_default();
     let own = binaries.iter().map(|folder| folder.display().to_string());
     own.chain([inherited]).collect::<Vec<_>>().join(":")
+}
+
+/// Our own definitions, as a list for kubectl.
+fn crds() -> Result<String> {
+    let items = serde_json::to_value(fleetwright_api::crds())?;
+    Ok(json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string())
 }
 
 /// A kubeconfig with embedded data for the administrator or for the owner of a token.
