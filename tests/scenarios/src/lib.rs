@@ -29,6 +29,7 @@
 //! | `finish NAME` | the same without a signal: it ends by itself |
 //! | `file NAME` | a file with the indented text below |
 //! | `== both` | from here on, the real server must print the same |
+//! | `== real` | from here on, for the real server alone |
 //! | `== embedded` | from here on, for the embedded server alone; so begins every scenario |
 //!
 //! Commands run in an empty home folder beside a link to `examples/`, with `fleetwright` and the
@@ -44,4 +45,4 @@ mod run;
 mod scenario;
 
 pub use run::{Run, Server, run};
-pub use scenario::{Block, Scenario, Step, files};
+pub use scenario::{Block, Part, Scenario, Step, files};

@@ -11,7 +11,7 @@ use fleetwright_referees::{Cluster, RealCluster};
 use regex::Regex;
 
 use crate::background::Background;
-use crate::scenario::{Block, Scenario, Step};
+use crate::scenario::{Block, Part, Scenario, Step};
 
 /// Where `fleetwright up` writes its kubeconfig, from the home folder.
 const KUBECONFIG: &str = ".local/share/fleetwright/kubeconfig";
@@ -21,7 +21,7 @@ const KUBECONFIG: &str = ".local/share/fleetwright/kubeconfig";
 pub enum Server {
     /// The one that the scenario itself starts.
     Embedded,
-    /// kube-apiserver; takes part where the scenario says `== both`.
+    /// kube-apiserver; takes part where the scenario says `== both` or `== real`.
     Real,
 }
 
@@ -53,7 +53,11 @@ pub async fn run(scenario: &Scenario, server: Server) -> Result<Run> {
     let mut background = BTreeMap::new();
     let mut run = Run { printed: scenario.clone(), failure: None };
     for block in &mut run.printed.blocks {
-        let concerned = server == Server::Embedded || block.on_both;
+        let concerned = match block.part {
+            Part::Both => true,
+            Part::Embedded => server == Server::Embedded,
+            Part::Real => server == Server::Real,
+        };
         let text = if concerned {
             match run_step(block, &shell, &mut background).await {
                 Ok(text) => text,

@@ -26,10 +26,21 @@ pub struct Block {
     pub step: Step,
     /// The text below, without its indentation: golden output, or the contents of a file.
     pub text: String,
-    /// Whether the real server takes part.
-    pub on_both: bool,
+    /// Who takes part.
+    pub part: Part,
     /// Empty lines after it.
     gap: usize,
+}
+
+/// Which servers take part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The embedded one alone.
+    Embedded,
+    /// The real one alone.
+    Real,
+    /// Both, and they must print the same.
+    Both,
 }
 
 /// What a line means.
@@ -101,7 +112,7 @@ impl Scenario {
     /// Reads a text.
     pub fn parse(name: &str, text: &str) -> Result<Self> {
         let mut blocks: Vec<Block> = Vec::new();
-        let mut on_both = false;
+        let mut part = Part::Embedded;
         for (index, line) in text.lines().enumerate() {
             let place = || format!("scenario {name}, line {}", index + 1);
             if line.is_empty() {
@@ -123,14 +134,15 @@ impl Scenario {
                 continue;
             }
             match line {
-                "== both" => on_both = true,
-                "== embedded" => on_both = false,
+                "== both" => part = Part::Both,
+                "== embedded" => part = Part::Embedded,
+                "== real" => part = Part::Real,
                 _ => {}
             }
             let step =
                 step(line).with_context(|| format!("{}: not understood: {line}", place()))?;
             let line = line.to_owned();
-            blocks.push(Block { line, step, text: String::new(), on_both, gap: 0 });
+            blocks.push(Block { line, step, text: String::new(), part, gap: 0 });
         }
         if blocks.is_empty() {
             bail!("scenario {name} is empty");
@@ -157,8 +169,9 @@ impl Scenario {
     }
 
     /// Whether any of it concerns the real server.
-    pub fn has_both(&self) -> bool {
-        self.blocks.iter().any(|block| block.on_both && block.step != Step::Nothing)
+    pub fn has_real(&self) -> bool {
+        let concerned = |block: &Block| block.part != Part::Embedded && block.step != Step::Nothing;
+        self.blocks.iter().any(concerned)
     }
 }
 
@@ -188,7 +201,7 @@ fn step(line: &str) -> Option<Step> {
     }
     let words: Vec<&str> = line.split(' ').collect();
     Some(match words[..] {
-        ["==", "both" | "embedded"] => Step::Nothing,
+        ["==", "both" | "embedded" | "real"] => Step::Nothing,
         ["file", name] => Step::File(name.to_owned()),
         ["wait", name, lines, "lines" | "line"] => {
             Step::Wait { name: name.to_owned(), lines: lines.parse().ok()? }
@@ -219,10 +232,10 @@ mod tests {
         assert_eq!(scenario.render(), TEXT);
         assert_eq!(scenario.blocks[1].text, "a\n\nb\n");
         let file = &scenario.blocks[6];
-        assert_eq!((&file.step, file.on_both), (&Step::File("a.yaml".into()), true));
+        assert_eq!((&file.step, file.part), (&Step::File("a.yaml".into()), Part::Both));
         assert_eq!(file.text, "a:\n  b: 1\n");
-        assert!(scenario.has_both());
-        assert!(!scenario.blocks[9].on_both);
+        assert!(scenario.has_real());
+        assert_eq!(scenario.blocks[9].part, Part::Embedded);
         assert_eq!(scenario.blocks[10].step, Step::End { name: "up".into(), signal: Some("KILL") });
     }
 
