@@ -1,11 +1,8 @@
 //! One run of a world, from its first moment to the last.
 
-use std::{
-    hash::{DefaultHasher, Hash, Hasher},
-    time::Duration,
-};
+use std::time::Duration;
 
-use tokio::time::sleep;
+use tokio::{runtime::RngSeed, time::sleep};
 
 use crate::{
     check::Checker,
@@ -43,11 +40,16 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// The same for the same run.
-    pub(crate) fn hash(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.trace.hash(&mut hasher);
-        hasher.finish()
+    /// Where another run of the same world went another way.
+    pub(crate) fn parting(&self, other: &Self) -> Option<String> {
+        let longest = self.trace.len().max(other.trace.len());
+        let line = (0..longest).find(|line| self.trace.get(*line) != other.trace.get(*line))?;
+        let around = |trace: &[String]| {
+            let end = trace.len().min(line + 3);
+            trace[line.saturating_sub(3).min(end)..end].join("\n    ")
+        };
+        let (one, two) = (around(&self.trace), around(&other.trace));
+        Some(format!("two runs part at line {line}:\n    {one}\n  and\n    {two}"))
     }
 }
 
@@ -70,6 +72,7 @@ pub(crate) fn on_thread<F: Future<Output = Outcome>>(
                 let runtime = tokio::runtime::Builder::new_current_thread()
                     .enable_time()
                     .start_paused(true)
+                    .rng_seed(RngSeed::from_bytes(&seed.to_le_bytes()))
                     .build()
                     .unwrap();
                 runtime.block_on(life(schedule))
