@@ -26,7 +26,7 @@ pub const REMEDIATION_BACKOFF: &str = "RemediationBackoff";
 /// How slow it gets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// The wait before the second repair.
+    /// The wait before the second repair; zero never waits.
     pub first: Duration,
     /// The longest wait.
     pub longest: Duration,
@@ -132,6 +132,11 @@ impl State {
         self.entries.is_empty()
     }
 
+    /// The owners that it remembers.
+    pub fn owners(&self) -> BTreeSet<String> {
+        self.entries.keys().map(|key| owner_of(key).to_owned()).collect()
+    }
+
     /// Forgets what does not matter any more: owners that are gone, and those that recovered.
     pub fn forget(
         &mut self,
@@ -141,7 +146,7 @@ impl State {
         now: Timestamp,
     ) {
         self.entries.retain(|key, entry| {
-            let owner = key.split_once('/').map_or(key.as_str(), |(owner, _)| owner);
+            let owner = owner_of(key);
             let last = Timestamp::from_second(entry.last).unwrap_or(Timestamp::MIN);
             let helped = recovered.iter().any(|machine| {
                 machine.owner == owner
@@ -153,6 +158,11 @@ impl State {
             owners.contains(owner) && !helped && now < after(quiet_from, settings.quiet_for)
         });
     }
+}
+
+/// The owner in the key of an entry.
+fn owner_of(key: &str) -> &str {
+    key.split_once('/').map_or(key, |(owner, _)| owner)
 }
 
 /// Whom to repair now. Numbers are places in the list that came in.
@@ -177,7 +187,7 @@ pub fn decide(
     let mut decision = Decision::default();
     let mut batches: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (place, patient) in patients.iter().enumerate() {
-        if is_counted(&patient.cause) {
+        if is_counted(&patient.cause) && !settings.first.is_zero() {
             let key = format!("{}/{}", patient.owner, patient.cause);
             batches.entry(key).or_default().push(place);
         } else {

@@ -1,10 +1,12 @@
 //! Whether Machines are healthy, and how many may be repaired at once.
 //!
-//! [`judge`] looks at one Machine, [`evaluate`] at all that a check selects; [`limit`] says whether
-//! so many unhealthy ones may be repaired at all. Both API families use this: one counts the time
+//! [`judge`] looks at one Machine, [`evaluate`] at all that a check selects, and a [`board`] keeps
+//! what was judged and judges only what changed; [`limit`] says whether so many unhealthy ones may
+//! be repaired at all. Both API families use this: one counts the time
 //! of a start from the last change of the Machine, the other from its creation, so that time is
 //! part of what comes in.
 
+pub mod board;
 pub mod limit;
 #[cfg(test)]
 mod tests;
@@ -85,6 +87,14 @@ pub struct Target {
     pub node: NodeState,
     /// Its conditions.
     pub conditions: Vec<Seen>,
+}
+
+impl Target {
+    /// Whether a Machine that nothing speaks against counts as healthy: one that goes, or has no
+    /// Node yet, does not.
+    fn works(&self) -> bool {
+        !self.deleting && !self.repaired_by_others && matches!(self.node, NodeState::Present(_))
+    }
 }
 
 /// Why a Machine is unhealthy. Repairs are counted by it.
@@ -194,7 +204,11 @@ fn too_long(
         if found.status != rule.status {
             continue;
         }
-        match left(found.since, rule.timeout, now) {
+        // A condition that may not last at all has lasted too long, even if the Node's clock is
+        // ahead of ours.
+        let since =
+            if rule.timeout.is_zero() && found.since > now { Timestamp::MIN } else { found.since };
+        match left(since, rule.timeout, now) {
             None => return Some((rule.kind.clone(), rule.status.clone())),
             Some(left) => waits.push(left),
         }
@@ -248,12 +262,7 @@ pub fn evaluate<'a>(
                 found.doubtful.push(place);
                 found.next_check = found.next_check.into_iter().chain([wait]).min();
             }
-            Verdict::Fine => {
-                let works = !target.deleting
-                    && !target.repaired_by_others
-                    && matches!(target.node, NodeState::Present(_));
-                found.healthy += usize::from(works);
-            }
+            Verdict::Fine => found.healthy += usize::from(target.works()),
         }
     }
     found.unhealthy.sort_by_key(|(place, cause)| (*cause != Cause::Asked, *place));
