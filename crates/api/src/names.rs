@@ -85,6 +85,16 @@ pub mod annotation {
     pub const PAUSED: &str = "cluster.x-k8s.io/paused";
     /// On a MachineHealthCheck: who repairs.
     pub const REMEDIATION_STRATEGY: &str = "machine.openshift.io/remediation-strategy";
+    /// The value of [`REMEDIATION_STRATEGY`] that leaves the repair to [`EXTERNAL_REMEDIATION`].
+    pub const EXTERNAL_BAREMETAL: &str = "external-baremetal";
+    /// On a Machine, with any value: no health check looks at it.
+    pub const SKIP_REMEDIATION: &str = "cluster.x-k8s.io/skip-remediation";
+    /// On a Machine, with any value: it is repaired now.
+    pub const REMEDIATE_MACHINE: &str = "cluster.x-k8s.io/remediate-machine";
+    /// On a MachineHealthCheck that we keep: with the value `Unmanaged` we leave it as it is.
+    pub const MANAGEMENT_STATE: &str = "fleetwright.dev/management-state";
+    /// The value of [`MANAGEMENT_STATE`] that keeps our hands off.
+    pub const UNMANAGED: &str = "Unmanaged";
     /// On a Machine: someone outside repairs it.
     pub const EXTERNAL_REMEDIATION: &str = "host.metal3.io/external-remediation";
     /// On a request for repair: the kind of its template.
@@ -96,6 +106,12 @@ pub mod annotation {
     /// On a MachineSet or Machine: how long to wait for capacity before the Machine fails, as text
     /// such as `15m`; `0` fails at once.
     pub const CAPACITY_DEADLINE: &str = "fleetwright.dev/capacity-deadline";
+    /// On a Node with the condition Terminating: when its instance goes, RFC 3339 in UTC.
+    pub const TERMINATION_DEADLINE: &str = "machine.openshift.io/termination-deadline";
+    /// On a Node with the condition Terminating: who said so, such as `aws/spot-instance-action`.
+    pub const TERMINATION_SOURCE: &str = "machine.openshift.io/termination-source";
+    /// On a Node: the termination handler made it unschedulable, and may undo it.
+    pub const CORDONED_BY_HANDLER: &str = "fleetwright.dev/cordoned-by-termination-handler";
 }
 
 /// Condition types of Machine, MachineSet and MachineHealthCheck.
@@ -126,6 +142,10 @@ pub mod condition {
     pub const EXTERNAL_REMEDIATION_REQUEST: &str = "ExternalRemediationRequestAvailable";
     /// MachineHealthCheck: repairs wait.
     pub const REMEDIATION_BACKOFF: &str = "RemediationBackoff";
+    /// Node: the cloud takes the instance back.
+    pub const TERMINATING: &str = "Terminating";
+    /// Node: the cloud advises to leave the instance before it is taken back.
+    pub const REBALANCE_RECOMMENDED: &str = "RebalanceRecommended";
 }
 
 /// Reasons of those conditions.
@@ -162,10 +182,22 @@ pub mod reason {
     pub const SPREAD_LIMIT_REACHED: &str = "SpreadLimitReached";
     /// RemediationAllowed False.
     pub const TOO_MANY_UNHEALTHY: &str = "TooManyUnhealthy";
+    /// RemediationAllowed False: a field of the MachineHealthCheck makes no sense.
+    pub const INVALID_HEALTH_CHECK: &str = "InvalidHealthCheck";
+    /// RemediationBackoff True: replacements fail as well.
+    pub const REPLACEMENTS_FAIL: &str = "ReplacementsFail";
+    /// RemediationBackoff False: nothing waits any more.
+    pub const NOTHING_WAITS: &str = "NothingWaits";
     /// ExternalRemediationTemplateAvailable False.
     pub const EXTERNAL_TEMPLATE_NOT_FOUND: &str = "ExternalRemediationTemplateNotFound";
     /// ExternalRemediationRequestAvailable False.
     pub const EXTERNAL_REQUEST_FAILED: &str = "ExternalRemediationRequestCreationFailed";
+    /// Terminating True.
+    pub const TERMINATION_REQUESTED: &str = "TerminationRequested";
+    /// Terminating False: the cloud has thought better of it.
+    pub const TERMINATION_CANCELLED: &str = "TerminationCancelled";
+    /// RebalanceRecommended True.
+    pub const INTERRUPTION_LIKELY: &str = "InterruptionLikely";
 }
 
 /// Messages of those conditions that users match on.
@@ -182,6 +214,14 @@ pub mod message {
     pub const DRAIN_SKIPPED: &str = "Node drain skipped";
     /// errorMessage of a Machine whose instance went away.
     pub const CANNOT_FIND_INSTANCE: &str = "can't find created instance";
+    /// With [`reason::TERMINATION_REQUESTED`](super::reason::TERMINATION_REQUESTED).
+    pub const TERMINATING: &str = "The cloud provider has marked this instance for termination";
+    /// With [`reason::TERMINATION_CANCELLED`](super::reason::TERMINATION_CANCELLED).
+    pub const TERMINATION_CANCELLED: &str =
+        "The cloud provider no longer plans to terminate this instance";
+    /// With [`reason::INTERRUPTION_LIKELY`](super::reason::INTERRUPTION_LIKELY).
+    pub const REBALANCE_RECOMMENDED: &str =
+        "The cloud provider recommends to move work away from this instance";
 }
 
 /// Conditions of an AWSPlacementGroup, and their reasons.
@@ -248,8 +288,28 @@ pub mod event {
     pub const DRAIN_SUCCEEDED: &str = "DrainSucceeded";
     /// Nothing to drain.
     pub const DRAIN_SKIPPED: &str = "DrainSkipped";
+    /// The cloud takes the instance back.
+    pub const TERMINATION_NOTICE: &str = "TerminationNotice";
+    /// The instance is gone.
+    pub const INSTANCE_GONE: &str = "InstanceGone";
     /// The Node is drained, or gone.
     pub const DELETED: &str = "Deleted";
+    /// MachineHealthCheck: too many are unhealthy.
+    pub const REMEDIATION_RESTRICTED: &str = "RemediationRestricted";
+    /// MachineHealthCheck: repairs wait for one another.
+    pub const REMEDIATION_BACKOFF: &str = "RemediationBackoff";
+    /// Machine: it may turn unhealthy.
+    pub const DETECTED_UNHEALTHY: &str = "DetectedUnhealthy";
+    /// Machine: nobody would replace it, so it is not deleted.
+    pub const SKIPPED_NO_CONTROLLER: &str = "SkippedNoController";
+    /// Machine: a health check deleted it.
+    pub const MACHINE_DELETED: &str = "MachineDeleted";
+    /// Machine: a health check could not delete it.
+    pub const MACHINE_DELETION_FAILED: &str = "MachineDeletionFailed";
+    /// Machine: somebody else was asked to repair it.
+    pub const EXTERNAL_ANNOTATION_ADDED: &str = "ExternalAnnotationAdded";
+    /// Machine: nobody else could be asked.
+    pub const EXTERNAL_ANNOTATION_FAILED: &str = "ExternalAnnotationFailed";
     /// A group or a MachineSet could not be brought to what is wanted.
     pub const RECONCILE_ERROR: &str = "ReconcileError";
 }

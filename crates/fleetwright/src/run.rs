@@ -98,6 +98,7 @@ async fn serve_until_stopped(arguments: RunArguments) -> anyhow::Result<()> {
         connector: Arc::new(connector(&clock, &random)?),
         launch: config.launch.clone(),
         drain: config.drain.clone(),
+        repair: config.repair.clone(),
         workers: usize::try_from(config.workers).unwrap_or(1),
         host: hostname(),
         clock,

@@ -7,13 +7,18 @@
 //! - [`clouds`] is where Machines are made, and what is there.
 //! - [`set`] is the MachineSet controller.
 //! - [`group`] is the AWSPlacementGroup controller, and what its groups mean for a launch.
+//! - [`health`] is the MachineHealthCheck controller.
 //! - [`admit`] holds the rules for what users may write.
 //!
 //! Each folder has pure decisions (`decide.rs`) apart from the code that carries them out.
 
 pub mod admit;
 pub mod clouds;
+mod conditions;
 pub mod group;
+pub mod health;
 pub mod launch;
 pub mod machine;
+mod requests;
+mod selecting;
 pub mod set;

@@ -1,23 +1,24 @@
-//! The controllers of Machines, MachineSets and placement groups, on any cluster and any cloud.
+//! The controllers of Machines, MachineSets, placement groups and health checks, on any cluster and
+//! any cloud.
 
 use std::{convert::Infallible, future::Future, sync::Arc};
 
 use fleetwright_api::{
     config::Infrastructure,
-    machine::{Machine, MachineSet},
+    machine::{Machine, MachineHealthCheck, MachineSet},
     placement::AWSPlacementGroup,
 };
 use fleetwright_clock::{Clock, Random};
 use fleetwright_cloud::Connector;
 use fleetwright_machines::{
     clouds::Clouds,
-    group,
+    group, health,
     machine::{self, nodes::Nodes},
     set,
 };
 use fleetwright_runtime::{
     CutOff, EventRecorder, Informer, Leadership, Metrics, Stage, Tasks,
-    config::{ControllerNames, DrainConfig, LaunchConfig},
+    config::{ControllerNames, DrainConfig, LaunchConfig, RepairConfig},
 };
 use k8s_openapi::api::core::v1::{Node, Secret};
 use kube::{Api, Client, Resource};
@@ -39,6 +40,8 @@ pub struct Fleet {
     pub launch: LaunchConfig,
     /// How Nodes are drained.
     pub drain: DrainConfig,
+    /// How unhealthy Machines are replaced.
+    pub repair: RepairConfig,
     /// How many Machines are worked on at the same time.
     pub workers: usize,
     /// The name of this host, in events.
@@ -54,8 +57,14 @@ pub struct Fleet {
 }
 
 /// The controllers, by the names that `--controllers` knows.
-pub const NAMES: &[&str] =
-    &[machine::CONTROLLER, set::CONTROLLER, set::capacity::CONTROLLER, group::CONTROLLER];
+pub const NAMES: &[&str] = &[
+    machine::CONTROLLER,
+    set::CONTROLLER,
+    set::capacity::CONTROLLER,
+    group::CONTROLLER,
+    health::CONTROLLER,
+    health::termination::CONTROLLER,
+];
 
 /// As whom informers read and events are written.
 const SHARED: &str = "shared";
@@ -70,6 +79,7 @@ impl Fleet {
             connector,
             launch,
             drain,
+            repair,
             workers,
             host,
             clock,
@@ -86,6 +96,8 @@ impl Fleet {
         let groups =
             namespaced::<AWSPlacementGroup>("awsplacementgroups", &shared, &namespace, &metrics);
         let secrets = namespaced::<Secret>("secrets", &shared, &namespace, &metrics);
+        let checks =
+            namespaced::<MachineHealthCheck>("machinehealthchecks", &shared, &namespace, &metrics);
         let nodes = Informer::<Node>::new("nodes", Api::all(shared.clone()), &metrics);
         let infrastructures =
             Informer::<Infrastructure>::new("infrastructures", Api::all(shared.clone()), &metrics);
@@ -132,6 +144,31 @@ impl Fleet {
             });
             lead.start(tasks, set::capacity::CONTROLLER, |stop| controller.run(stop));
         }
+        if wanted(health::CONTROLLER) {
+            let controller = health::HealthController::new(health::Parts {
+                client: client(health::CONTROLLER),
+                checks: checks.clone(),
+                machines: machines.clone(),
+                sets: sets.clone(),
+                nodes: nodes.clone(),
+                config: repair.clone(),
+                clock: clock.clone(),
+                random: random.fork(),
+                events: events.clone(),
+                metrics: metrics.clone(),
+            });
+            lead.start(tasks, health::CONTROLLER, |stop| controller.run(stop));
+        }
+        if repair.termination_check && wanted(health::termination::CONTROLLER) {
+            let client = client(health::termination::CONTROLLER);
+            let controller = health::termination::TerminationCheck::new(
+                client,
+                checks.clone(),
+                &namespace,
+                &metrics,
+            );
+            lead.start(tasks, health::termination::CONTROLLER, |stop| controller.run(stop));
+        }
         if wanted(machine::CONTROLLER) {
             let client = client(machine::CONTROLLER);
             let controller = machine::MachineController::new(machine::Parts {
@@ -156,6 +193,7 @@ impl Fleet {
         observe(tasks, machines, &random);
         observe(tasks, sets, &random);
         observe(tasks, groups, &random);
+        observe(tasks, checks, &random);
         observe(tasks, secrets, &random);
         observe(tasks, nodes, &random);
         observe(tasks, infrastructures, &random);

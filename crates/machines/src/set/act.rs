@@ -1,6 +1,6 @@
 //! Carries out what a MachineSet needs. Decides nothing.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use fleetwright_api::machine::{Machine, MachineSet};
 use fleetwright_clock::{Clock, Random};
@@ -9,17 +9,18 @@ use futures::FutureExt;
 use k8s_openapi::api::core::v1::Node;
 use kube::{
     Api, Client, Resource, ResourceExt,
-    api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
+    api::{Patch, PatchParams, PostParams},
     core::Status as ApiStatus,
 };
-use parking_lot::Mutex;
 use serde_json::json;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use super::{
     BY_OWNER, ORPHANS,
-    bulk::slow_start,
     decide::{self, Decision, InvalidSet, decide, is_ours, node_name, owner_reference},
+};
+use crate::requests::{
+    LOST_ANSWER_PAUSE, LOST_ANSWER_TRIES, bulk::slow_start, delete_machine, is_lost, pace::Paces,
 };
 
 /// In whose name the API is written to.
@@ -28,16 +29,8 @@ pub const FIELD_MANAGER: &str = "fleetwright/machineset";
 const RECONCILE_ERROR: &str = fleetwright_api::names::event::RECONCILE_ERROR;
 /// Requests under way at once for one set.
 const IN_FLIGHT: usize = 32;
-/// Statuses of a set are not written more often than this: while a thousand Machines come up,
-/// nobody reads a thousand counts.
-const STATUS_INTERVAL: Duration = Duration::from_millis(250);
 /// Length of the random part of a name, as in Kubernetes.
 const SUFFIX_LENGTH: usize = 5;
-/// How often a request is repeated whose answer did not come.
-const LOST_ANSWER_TRIES: u32 = 3;
-/// How long to wait before that.
-const LOST_ANSWER_PAUSE: Duration = Duration::from_millis(200);
-
 /// A reconcile did not reach its end.
 #[derive(Debug, thiserror::Error)]
 pub enum ReconcileError {
@@ -54,26 +47,6 @@ pub enum ReconcileError {
         /// Why the first did not work.
         source: kube::Error,
     },
-}
-
-/// When the status of a set was last written.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Paces(Arc<Mutex<BTreeMap<ObjectKey, Instant>>>);
-
-impl Paces {
-    /// How long a write must wait.
-    fn wait(&self, key: &ObjectKey) -> Option<Duration> {
-        let left = STATUS_INTERVAL.saturating_sub(self.0.lock().get(key)?.elapsed());
-        (!left.is_zero()).then_some(left)
-    }
-
-    fn wrote(&self, key: &ObjectKey) {
-        self.0.lock().insert(key.clone(), Instant::now());
-    }
-
-    fn forget(&self, key: &ObjectKey) {
-        self.0.lock().remove(key);
-    }
 }
 
 /// Reconciles one set.
@@ -264,7 +237,7 @@ impl Reconciler {
         let mut jobs = Vec::new();
         for (machine, uid) in victims.iter().zip(&uids) {
             let job = async move {
-                delete_one(api, machine).await.map_err(|error| {
+                delete_machine(api, machine).await.map_err(|error| {
                     if !is_lost(&error) {
                         self.expectations.delete_settled(key, uid);
                     }
@@ -320,14 +293,6 @@ fn uid(machine: &Machine) -> String {
     machine.uid().unwrap_or_default()
 }
 
-/// Whether no answer came: the request may have had its effect.
-fn is_lost(error: &kube::Error) -> bool {
-    match error {
-        kube::Error::Api(status) => status.code >= 500 && status.code != 503,
-        _ => true,
-    }
-}
-
 /// Creates a Machine. Its name is ours, so a create without an answer is simply repeated, and one
 /// that is there already then is the one.
 async fn create_one(api: &Api<Machine>, machine: &Machine) -> Result<(), kube::Error> {
@@ -350,27 +315,6 @@ async fn create_one(api: &Api<Machine>, machine: &Machine) -> Result<(), kube::E
 
 fn is_already_exists(status: &ApiStatus) -> bool {
     status.reason == "AlreadyExists"
-}
-
-/// Deletes a Machine: this one, not another of the same name.
-async fn delete_one(api: &Api<Machine>, machine: &Machine) -> Result<(), kube::Error> {
-    let preconditions = Preconditions { uid: machine.uid(), resource_version: None };
-    let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::background() };
-    let mut lost = 0;
-    loop {
-        match api.delete(&machine.name_any(), &params).await {
-            Ok(_) => return Ok(()),
-            // Gone, or another one by now: what was wanted.
-            Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => {
-                return Ok(());
-            }
-            Err(error) if is_lost(&error) && lost < LOST_ANSWER_TRIES => {
-                lost += 1;
-                sleep(LOST_ANSWER_PAUSE).await;
-            }
-            Err(error) => return Err(error),
-        }
-    }
 }
 
 /// Makes the set the controller of a Machine that has none, if it is still as we know it.

@@ -11,7 +11,7 @@ use fleetwright_lifecycle::{
         Counts, DeletePolicy, NodeReady, Plan, Replica, Set, UnsupportedPolicy, asks_to_go_first,
         counts, plan,
     },
-    selector::{Requirement, Selector, SelectorError},
+    selector::{Selector, SelectorError},
 };
 use fleetwright_runtime::ObjectKey;
 use jiff::Timestamp;
@@ -21,6 +21,8 @@ use k8s_openapi::{
 };
 use kube::ResourceExt;
 use serde_json::{Value, json};
+
+use crate::conditions::upsert;
 
 /// Condition of a MachineSet: none of its Machines is kept from coming into being.
 pub const MACHINES_CREATED: &str = "MachinesCreated";
@@ -139,17 +141,7 @@ pub fn replica(machine: &Machine, node: Option<&Node>) -> Replica {
 
 /// The selector of a set.
 pub fn selector(set: &MachineSet) -> Result<Selector, SelectorError> {
-    let selector = &set.spec.selector;
-    let requirements = selector.match_expressions.iter().flatten();
-    Ok(Selector {
-        match_labels: selector.match_labels.clone().unwrap_or_default(),
-        match_expressions: requirements
-            .map(|wanted| {
-                let values = wanted.values.clone().unwrap_or_default();
-                Requirement::parse(&wanted.key, &wanted.operator, values)
-            })
-            .collect::<Result<_, _>>()?,
-    })
+    crate::selecting::selector(&set.spec.selector)
 }
 
 /// A set as the shared rules see it.
@@ -235,20 +227,6 @@ fn status(
         conditions,
         ..known
     }
-}
-
-/// Puts a condition in its place. Its time moves when anything it says changes, as in all
-/// conditions of this API.
-fn upsert(conditions: &mut Vec<Condition>, mut condition: Condition, now: Timestamp) {
-    let known = conditions.iter().position(|known| known.type_ == condition.type_);
-    match known {
-        Some(place) if conditions[place].says_the_same(&condition) => return,
-        Some(place) => drop(conditions.remove(place)),
-        None => {}
-    }
-    condition.last_transition_time = Time(fleetwright_lifecycle::conditions::whole_second(now));
-    conditions.push(condition);
-    conditions.sort_by(|one, other| one.type_.cmp(&other.type_));
 }
 
 /// Says on the set what keeps Machines from coming into being, from what they say themselves.

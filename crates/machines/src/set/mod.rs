@@ -2,7 +2,7 @@
 //!
 //! - [`decide`] turns a MachineSet and its Machines into what the shared rules of
 //!   `fleetwright_lifecycle::replicas` need, and their plan into a status and new Machines.
-//! - `act` carries that out: many creates and deletes at once (`bulk`), each of them expected
+//! - `act` carries that out: many creates and deletes at once, each of them expected
 //!   until the informer has shown it, the status written when it changed and not too often.
 //! - [`capacity`] tells the autoscaler what a Machine of an empty set would be.
 //! - `metrics` shows sets as dashboards know them.
@@ -14,7 +14,6 @@
 //! UID of their controller, those without one by their namespace.
 
 mod act;
-mod bulk;
 pub mod capacity;
 pub mod decide;
 mod metrics;
@@ -33,9 +32,11 @@ use k8s_openapi::api::core::v1::Node;
 use kube::{Client, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
+use act::Reconciler;
 pub use act::{FIELD_MANAGER, ReconcileError};
-use act::{Paces, Reconciler};
 use decide::{controller_of, node_ready, owner, selector, standing};
+
+use crate::requests::pace::Paces;
 
 /// The controller's name.
 pub const CONTROLLER: &str = "machineset";

@@ -1,4 +1,4 @@
-//! How machines are launched and drained.
+//! How machines are launched, drained and replaced.
 
 use std::time::Duration;
 
@@ -80,10 +80,48 @@ pub struct DrainConfig {
     /// How long a drain may take; what is left then stays. 0 is for ever. The annotation
     /// `fleetwright.dev/drain-timeout` on a Machine wins.
     pub timeout: Span,
+    /// What becomes of pods that a disruption budget holds on a Node that the cloud takes back.
+    pub when_node_dies: WhenNodeDies,
 }
 
 impl Default for DrainConfig {
     fn default() -> Self {
-        Self { timeout: Span(Duration::ZERO) }
+        Self { timeout: Span(Duration::ZERO), when_node_dies: WhenNodeDies::RespectBudgets }
+    }
+}
+
+/// Pods that a disruption budget holds on a Node that dies anyway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum WhenNodeDies {
+    /// They are asked until the end, and die with the Node.
+    RespectBudgets,
+    /// They are deleted while there is time for them to end in order.
+    DeleteWhatBlocks,
+}
+
+/// How unhealthy Machines are replaced.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct RepairConfig {
+    /// When a replacement fails as well, how long the next one waits; it doubles each time. 0 never
+    /// waits.
+    pub backoff: Span,
+    /// The longest wait.
+    pub longest_backoff: Span,
+    /// How long a replacement must be healthy until earlier failures are forgotten.
+    pub healthy_for: Span,
+    /// Whether the MachineHealthCheck `machine-api-termination-handler` is kept, which replaces
+    /// interruptible Machines that the cloud takes back.
+    pub termination_check: bool,
+}
+
+impl Default for RepairConfig {
+    fn default() -> Self {
+        Self {
+            backoff: Span(Duration::from_secs(30)),
+            longest_backoff: Span(Duration::from_mins(30)),
+            healthy_for: Span(Duration::from_mins(10)),
+            termination_check: true,
+        }
     }
 }

@@ -22,7 +22,9 @@ use serde::{Deserialize, Serialize};
 
 pub use fields::{Field, fields, schema};
 pub use load::{Loaded, Origin, Problem, Problems, Sources, load};
-pub use machines::{ClusterGroups, DrainConfig, LaunchConfig, SpotCapacity};
+pub use machines::{
+    ClusterGroups, DrainConfig, LaunchConfig, RepairConfig, SpotCapacity, WhenNodeDies,
+};
 pub use names::{ControllerNames, FeatureGates};
 pub use values::{ListenAddress, Span};
 
@@ -43,6 +45,8 @@ pub struct Config {
     pub launch: LaunchConfig,
     /// How Nodes of Machines that go are emptied.
     pub drain: DrainConfig,
+    /// How unhealthy Machines are replaced.
+    pub repair: RepairConfig,
     /// Election of the one process that acts.
     pub leader_election: LeaderElectionConfig,
     /// The server of metrics.
@@ -64,6 +68,7 @@ impl Default for Config {
             machine_namespace: "openshift-machine-api".to_owned(),
             launch: LaunchConfig::default(),
             drain: DrainConfig::default(),
+            repair: RepairConfig::default(),
             leader_election: LeaderElectionConfig::default(),
             metrics: MetricsConfig::default(),
             health: HealthConfig::default(),

@@ -362,6 +362,7 @@ impl Shared {
             connector: Arc::new(AwsConnector::new(options)),
             launch: config.launch.clone(),
             drain: config.drain.clone(),
+            repair: config.repair.clone(),
             workers: usize::try_from(config.workers).unwrap_or(1),
             host: format!("replica-{}", host.replica),
             clock: self.clock.clone(),
