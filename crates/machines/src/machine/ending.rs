@@ -11,10 +11,11 @@ use fleetwright_lifecycle::{
     phase::{DELETE_ERROR, Failure, Phase},
 };
 use fleetwright_runtime::{Action, EventType};
+use k8s_openapi::api::core::v1::ObjectReference;
 
 use super::{
     find::{Identity, find_all},
-    nodes,
+    nodes, notice,
     observe::{Draft, record_state},
     reconcile::{AGE, Pass, ReconcileError, UNDER_WAY},
 };
@@ -184,7 +185,13 @@ impl Pass<'_> {
         let said = conditions::get(&self.conditions, condition::DRAINED).cloned();
         let started = nodes::drain_start(self.machine, self.now, &self.conditions);
         if said.is_none() {
+            if let Some(notice) = self.notice() {
+                self.tell(EventType::Warning, event::TERMINATION_NOTICE, &notice::text(&notice));
+            }
             self.tell(EventType::Normal, event::DRAIN_PROCEEDS, gate::DRAIN_PROCEEDS);
+        }
+        if self.instance_is_gone().await {
+            return Ok(self.skip_the_dead(&node).await);
         }
         let advance = match self.of.nodes.drain(self.machine, &node, started).await {
             Ok(advance) => advance,
@@ -204,15 +211,58 @@ impl Pass<'_> {
         Ok(self.of.nodes.again(&advance))
     }
 
+    /// What the Node says of its end.
+    fn notice(&self) -> Option<notice::Notice> {
+        let node = self.draft.status.node_ref.as_ref()?;
+        notice::of(self.of.nodes.linked(node).as_deref()?)
+    }
+
+    /// Whether the instance of a Node that does not work is gone: then nobody ends its pods.
+    async fn instance_is_gone(&mut self) -> bool {
+        let works = |node: &ObjectReference| self.of.nodes.is_ready(node);
+        if self.instance_id().is_none() || self.draft.status.node_ref.as_ref().is_some_and(works) {
+            return false;
+        }
+        matches!(self.exists(true).await, Ok(false))
+    }
+
+    /// Removes the pods that an instance left, so that their volumes are let go.
+    async fn skip_the_dead(&mut self, node: &str) -> Option<Duration> {
+        match self.of.nodes.clean_up(node).await {
+            Ok(left) => {
+                let mut message = gate::DRAIN_SKIPPED.to_owned();
+                if !left.is_empty() {
+                    message = format!("{message}: its instance is gone, {} stay", left.join(", "));
+                }
+                self.tell(EventType::Normal, event::DRAIN_SKIPPED, &message);
+                self.set(Condition::holds(condition::DRAINED).with_message(message));
+                None
+            }
+            Err(error) => {
+                tracing::warn!(machine = %self.key, %error, "cannot clean up a lost instance");
+                Some(CLEAN_UP_AGAIN)
+            }
+        }
+    }
+
     /// The instance is gone: so goes the Node, and then the Machine.
     pub(super) async fn let_go(mut self) -> Result<Action, ReconcileError> {
+        let notice = self.notice();
+        let hops = notice::hops(self.machine, notice.as_ref(), &self.conditions, self.now);
         if let Some(node) = self.draft.status.node_ref.clone() {
             self.of.nodes.remove(&node).await?;
         }
+        let id = self.instance_id();
         // Nothing else is written: with its last finalizer the Machine is gone.
         self.draft = Draft::of(self.machine);
         self.draft.finalizers.retain(|name| name != finalizer::MACHINE);
         self.write().await?;
+        for (hop, span) in hops {
+            self.of.metrics.hop(hop, span);
+        }
+        if let Some(id) = id {
+            self.tell(EventType::Normal, event::INSTANCE_GONE, &format!("Instance {id} is gone"));
+        }
         self.of.forget(&self.uid);
         Ok(Action::await_change())
     }

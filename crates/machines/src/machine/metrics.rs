@@ -1,5 +1,7 @@
 //! What operators read about Machines. Names and labels are upstream's.
 
+use std::time::Duration;
+
 use fleetwright_api::machine::Machine;
 use fleetwright_runtime::{Informer, Metrics};
 use kube::ResourceExt as _;
@@ -25,6 +27,11 @@ pub(crate) struct PhaseLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct HopLabels {
+    hop: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct MachineLabels {
     name: String,
     namespace: String,
@@ -41,6 +48,11 @@ pub(crate) struct MachineMetrics {
     pub(crate) update_failed: Family<FailureLabels, Counter>,
     pub(crate) delete_failed: Family<FailureLabels, Counter>,
     pub(crate) phase_transition: Family<PhaseLabels, Histogram, fn() -> Histogram>,
+    hops: Family<HopLabels, Histogram, fn() -> Histogram>,
+}
+
+fn hop_histogram() -> Histogram {
+    Histogram::new([0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 90.0, 120.0, 180.0, 300.0, 600.0])
 }
 
 fn phase_histogram() -> Histogram {
@@ -57,6 +69,7 @@ impl MachineMetrics {
             update_failed: Family::default(),
             delete_failed: Family::default(),
             phase_transition: Family::new_with_constructor(phase_histogram),
+            hops: Family::new_with_constructor(hop_histogram),
         };
         metrics.register(|registry: &mut Registry| {
             for (name, help, family) in [
@@ -71,9 +84,19 @@ impl MachineMetrics {
                 "Seconds from the creation of a Machine to its phase",
                 own.phase_transition.clone(),
             );
+            registry.register(
+                "fleetwright_machine_ending_seconds",
+                "Seconds of each hop from the notice of a cloud to the end of an instance",
+                own.hops.clone(),
+            );
             registry.register_collector(Box::new(Machines(machines.clone())));
         });
         own
+    }
+
+    /// Counts a hop from a notice to the end.
+    pub(crate) fn hop(&self, hop: &'static str, span: Duration) {
+        self.hops.get_or_create(&HopLabels { hop }).observe(span.as_secs_f64());
     }
 }
 

@@ -19,6 +19,7 @@ pub mod group_gate;
 pub mod launching;
 mod metrics;
 pub mod nodes;
+mod notice;
 pub mod observe;
 mod reconcile;
 mod status;

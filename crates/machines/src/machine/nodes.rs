@@ -9,14 +9,22 @@ use fleetwright_api::{
 use fleetwright_clock::Clock;
 use fleetwright_lifecycle::{
     conditions::{self, Condition},
-    drain::{Options, gate::DRAIN_TIMEOUT},
+    drain::{
+        Options,
+        deadline::{AtDeadline, drain_by},
+        gate::DRAIN_TIMEOUT,
+    },
+    replicas::NodeReady,
 };
 use fleetwright_nodes::{
     drain::{Advance, DrainError, Drainer},
     link::{Ambiguous, Claim, NodeIndex, words},
     propagate::{self, Wanted},
 };
-use fleetwright_runtime::{Informer, ObjectKey, config::DrainConfig};
+use fleetwright_runtime::{
+    Informer, ObjectKey,
+    config::{DrainConfig, WhenNodeDies},
+};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, ObjectReference};
 use kube::{
@@ -24,7 +32,7 @@ use kube::{
     api::{DeleteParams, Preconditions},
 };
 
-use super::FIELD_MANAGER;
+use super::{FIELD_MANAGER, notice};
 
 /// Something about a Node could not be done.
 #[derive(Debug, thiserror::Error)]
@@ -88,6 +96,12 @@ impl Nodes {
         same.then_some(node)
     }
 
+    /// Whether a Node is there and its kubelet says that it works.
+    pub fn is_ready(&self, reference: &ObjectReference) -> bool {
+        self.linked(reference)
+            .is_some_and(|node| !matches!(crate::set::decide::node_ready(&node), NodeReady::No))
+    }
+
     /// Gives a Node the labels, annotations and taints of its Machine.
     pub async fn label(&self, machine: &Machine, node: &Node) -> Result<(), NodeError> {
         let applied = propagate::apply(&self.api, node, &wanted(machine), FIELD_MANAGER).await;
@@ -106,6 +120,14 @@ impl Nodes {
         let timeout = own.unwrap_or(self.config.timeout).0;
         let mut options = Options::machine_api();
         options.timeout = (!timeout.is_zero()).then_some(timeout);
+        let known = self.informer().get(&ObjectKey::cluster(node));
+        if let Some(notice) = known.as_deref().and_then(notice::of) {
+            options = options.until(drain_by(notice.ends));
+            options.at_deadline = match self.config.when_node_dies {
+                WhenNodeDies::RespectBudgets => AtDeadline::RespectBudgets,
+                WhenNodeDies::DeleteWhatBlocks => AtDeadline::DeleteWhatBlocks,
+            };
+        }
         Ok(self.drainer.advance(node, &options, started).await?)
     }
 

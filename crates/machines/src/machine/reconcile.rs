@@ -281,7 +281,7 @@ impl Pass<'_> {
     }
 
     /// Whether the instance exists.
-    async fn exists(&mut self, deleting: bool) -> Result<bool, Failure> {
+    pub(super) async fn exists(&mut self, deleting: bool) -> Result<bool, Failure> {
         let id = self.instance_id();
         let site = match &self.site {
             Ok(site) => site.clone(),

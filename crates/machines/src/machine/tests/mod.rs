@@ -3,6 +3,7 @@
 mod crash;
 mod ec2;
 mod gang;
+mod interruption;
 mod life;
 mod trouble;
 
