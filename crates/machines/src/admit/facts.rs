@@ -26,6 +26,8 @@ pub struct Facts {
     pub machine_namespace: String,
     /// Whether what was wrong before an update may stay wrong.
     pub ratchet: Ratchet,
+    /// What becomes of Machines of the control plane on interruptible instances.
+    pub interruptible_control_plane: InterruptibleControlPlane,
     /// The time.
     pub now: Timestamp,
 }
@@ -39,6 +41,16 @@ pub enum Ratchet {
     On,
     /// They refuse the update, as upstream does.
     Off,
+}
+
+/// What becomes of Machines of the control plane that the cloud may take back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum InterruptibleControlPlane {
+    /// They are refused: etcd may lose its quorum with two minutes' notice.
+    #[default]
+    Refuse,
+    /// They are warned of.
+    Warn,
 }
 
 impl Facts {
@@ -58,6 +70,7 @@ impl Facts {
             groups: BTreeMap::new(),
             machine_namespace: machine_namespace.to_owned(),
             ratchet: Ratchet::default(),
+            interruptible_control_plane: InterruptibleControlPlane::default(),
             now,
         }
     }

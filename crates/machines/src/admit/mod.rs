@@ -22,5 +22,5 @@ mod served_tests;
 mod tests;
 mod unknown;
 
-pub use facts::{Facts, Ratchet};
+pub use facts::{Facts, InterruptibleControlPlane, Ratchet};
 pub use review::{Settings, name, webhooks};

@@ -8,7 +8,7 @@ use fleetwright_api::machine::ProviderSpec;
 use serde_json::Value;
 
 use super::findings::Findings;
-use super::{Facts, host, placement, unknown};
+use super::{Facts, InterruptibleControlPlane, host, placement, unknown};
 
 /// What the Machine is, as far as a provider spec depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,6 +87,7 @@ fn check_config(
         Some(_) => {}
     }
     capacity(config, findings);
+    interruptible(config, owner, facts, findings);
     network(config, findings);
     block_devices(config, findings);
     host::check(&config.placement, owner, findings);
@@ -181,6 +182,31 @@ fn capacity(config: &AWSMachineProviderConfig, findings: &mut Findings) {
                 ));
             }
         }
+    }
+}
+
+/// A control plane that the cloud may take back with two minutes' notice is none.
+fn interruptible(
+    config: &AWSMachineProviderConfig,
+    owner: Owner,
+    facts: &Facts,
+    findings: &mut Findings,
+) {
+    if !owner.control_plane || !config.is_spot() {
+        return;
+    }
+    let field = if config.spot_market_options.is_some() {
+        "providerSpec.spotMarketOptions"
+    } else {
+        MARKET
+    };
+    let detail = "a Machine of the control plane must not be interruptible: when the cloud takes \
+                  it back, etcd may lose its quorum; remove the spot market request";
+    match facts.interruptible_control_plane {
+        InterruptibleControlPlane::Refuse => {
+            findings.error(FieldError::forbidden(field, detail));
+        }
+        InterruptibleControlPlane::Warn => findings.warn(format!("{field}: {detail}")),
     }
 }
 

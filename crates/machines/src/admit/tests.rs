@@ -9,7 +9,7 @@ use fleetwright_api::placement::AWSPlacementGroup;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Facts, Ratchet, defaults, group, machine, machine_set};
+use super::{Facts, InterruptibleControlPlane, Ratchet, defaults, group, machine, machine_set};
 
 fn facts() -> Facts {
     let mut facts = Facts::of(None, "openshift-machine-api", Timestamp::UNIX_EPOCH);
@@ -156,6 +156,28 @@ fn what_may_still_come_is_a_warning() {
         verdict.warnings[0].contains("a control plane Machine in placement group"),
         "{verdict:?}"
     );
+}
+
+#[test]
+fn a_control_plane_is_not_interruptible() {
+    let role = "machine.openshift.io/cluster-api-machine-role".to_owned();
+    for (spot, field) in [
+        (json!({"spotMarketOptions": {}}), "providerSpec.spotMarketOptions"),
+        (json!({"marketType": "Spot"}), "providerSpec.marketType"),
+    ] {
+        let mut facts = with_groups([]);
+        let mut master = a_machine(&spot);
+        assert_eq!(machine::validate(&master, None, &facts), Verdict::allowed(), "a worker may be");
+        master.metadata.labels = Some(BTreeMap::from([(role.clone(), "master".to_owned())]));
+        let told = refusal(&machine::validate(&master, None, &facts));
+        assert!(
+            told.starts_with(&format!("{field}: Forbidden: a Machine of the control")),
+            "{told}"
+        );
+        facts.interruptible_control_plane = InterruptibleControlPlane::Warn;
+        let verdict = machine::validate(&master, None, &facts);
+        assert_eq!((refusal(&verdict).as_str(), verdict.warnings.len()), ("", 1));
+    }
 }
 
 #[test]
