@@ -35,14 +35,19 @@ pub(crate) fn life(
     birth.into_iter().chain(snapshot.events.iter().filter(about).filter_map(moment)).collect()
 }
 
-fn moment(event: &Event) -> Option<Moment> {
-    let time = event
+/// When an event was last seen.
+pub(crate) fn time_of(event: &Event) -> Option<Timestamp> {
+    event
         .last_timestamp
         .as_ref()
         .map(|time| time.0)
         .or_else(|| event.event_time.as_ref().map(|time| time.0))
         .or_else(|| event.first_timestamp.as_ref().map(|time| time.0))
-        .or_else(|| event.metadata.creation_timestamp.as_ref().map(|time| time.0))?;
+        .or_else(|| event.metadata.creation_timestamp.as_ref().map(|time| time.0))
+}
+
+fn moment(event: &Event) -> Option<Moment> {
+    let time = time_of(event)?;
     let count = event.count.filter(|count| *count > 1);
     let often = count.map(|count| format!(" ({count} times)")).unwrap_or_default();
     let reason = event.reason.as_deref().unwrap_or_default();

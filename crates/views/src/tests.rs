@@ -149,6 +149,38 @@ fn a_machine_that_runs_shows_where_it_differs_from_its_spec() {
 }
 
 #[test]
+fn a_machine_that_was_taken_back_is_explained_when_it_is_gone() {
+    let mut fleet = fleet();
+    let event = |reason: &str, time: &str, message: &str| {
+        serde_json::from_value(json!({
+            "metadata": {"name": reason}, "type": "Normal", "reason": reason, "message": message,
+            "lastTimestamp": time, "involvedObject": {"kind": "Machine", "name": "spread-gone"},
+        }))
+        .unwrap()
+    };
+    fleet.events.extend([
+        event("MachineDeleted", "2026-11-15T11:59:58Z", "deleted by a check"),
+        event("TerminationNotice", "2026-11-15T11:59:59Z", "the cloud takes it back"),
+        event("DrainSucceeded", "2026-11-15T12:00:20Z", "Node drain succeeded"),
+        event("InstanceGone", "2026-11-15T12:01:00Z", "Instance i-0 is gone"),
+    ]);
+    let text = explain("machine/spread-gone", &fleet, now()).unwrap();
+    let wanted = "\
+Machine spread-gone is gone, last heard of 9m ago
+  successor  spread-a, Running 5m2s after the deletion
+History
+  2026-11-15 11:59:58  MachineDeleted: deleted by a check
+  2026-11-15 11:59:59  TerminationNotice: the cloud takes it back
+  2026-11-15 12:00:00  replacement spread-a created
+  2026-11-15 12:00:20  DrainSucceeded: Node drain succeeded
+  2026-11-15 12:01:00  InstanceGone: Instance i-0 is gone
+  2026-11-15 12:05:00  replacement spread-a Running
+";
+    assert_eq!(text, wanted, "\n{text}");
+    assert!(explain("machine/nobody", &fleet, now()).is_err());
+}
+
+#[test]
 fn sets_and_groups_are_explained() {
     let text = explain("machineset.machine.openshift.io/spread", &fleet(), now()).unwrap();
     assert!(text.contains("MachineSet spread has 2 of 2 Machines, 1 ready"), "{text}");

@@ -3,13 +3,14 @@
 use fleetwright_api::{
     aws::{AWSMachineProviderConfig, AWSMachineProviderStatus},
     machine::Machine,
-    names::{annotation, label},
+    names::{annotation, condition, label},
 };
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 use serde_json::Value;
 
-use super::line;
+use super::{line, replaced};
 use crate::{
     Snapshot,
     history::{Moment, life, lines},
@@ -40,13 +41,22 @@ pub(super) fn explain(machine: &Machine, snapshot: &Snapshot, now: Timestamp) ->
         None => text += &line("waits for", "nothing: it is as it should be"),
     }
     text += &line("intent", &intent(machine));
+    let deleted = machine.metadata.deletion_timestamp.as_ref().map(|time| time.0);
+    let set = owner.map(|owner| owner.name.as_str()).unwrap_or_default();
+    let replacement = deleted.and_then(|deleted| replaced::by(snapshot, set, deleted));
+    if let Some(replacement) = &replacement {
+        text += &line("successor", &replacement.text);
+    }
     for difference in differences(machine) {
         text += &line("differs", &difference);
     }
     let mut moments = life(snapshot, Machine::KIND, &machine.name_any(), born);
-    if let Some(deleted) = &machine.metadata.deletion_timestamp {
-        moments.push(Moment::new(deleted.0, "deletion asked for"));
+    if let Some(deleted) = deleted {
+        moments.push(Moment::new(deleted, "deletion asked for"));
     }
+    let node = status.node_ref.as_ref().and_then(|node| node.name.as_deref());
+    moments.extend(node.and_then(|node| notice(snapshot.node(node)?)));
+    moments.extend(replacement.into_iter().flat_map(|replacement| replacement.moments));
     for condition in &status.conditions {
         let reason = condition.reason.as_deref().unwrap_or_default();
         let message = condition.message.as_deref().unwrap_or_default();
@@ -58,6 +68,23 @@ pub(super) fn explain(machine: &Machine, snapshot: &Snapshot, now: Timestamp) ->
         ));
     }
     text + "History\n" + &lines(moments)
+}
+
+/// What the Node says of its end.
+fn notice(node: &Node) -> Option<Moment> {
+    let conditions = node.status.as_ref()?.conditions.as_ref()?;
+    let told = conditions
+        .iter()
+        .find(|told| told.type_ == condition::TERMINATING && told.status == "True")?;
+    let said = |name: &str| node.annotations().get(name).map(String::as_str).unwrap_or_default();
+    let parts = [
+        ("", "the cloud takes the instance back"),
+        ("at ", said(annotation::TERMINATION_DEADLINE)),
+        ("by ", said(annotation::TERMINATION_SOURCE)),
+    ];
+    let known = parts.iter().filter(|(_, value)| !value.is_empty());
+    let text: Vec<String> = known.map(|(word, value)| format!("{word}{value}")).collect();
+    Some(Moment::new(told.last_transition_time.as_ref()?.0, text.join(" ")))
 }
 
 fn reasoned(reason: &str, why: &str) -> String {

@@ -1,7 +1,9 @@
 //! Why one object is as it is: what was done, what it waits for, why, and what to do.
 
+mod gone;
 mod group;
 mod machine;
+mod replaced;
 mod set;
 
 use fleetwright_api::{
@@ -53,10 +55,11 @@ pub fn explain(subject: &str, snapshot: &Snapshot, now: Timestamp) -> Result<Str
         .ok_or_else(|| ExplainError::Argument(subject.to_owned()))?;
     let kind = kind.split_once('.').map_or(kind, |(kind, _)| kind).to_lowercase();
     match kind.as_str() {
-        "machine" | "machines" => {
-            let found = named(&snapshot.machines, Machine::KIND, name)?;
-            Ok(machine::explain(found, snapshot, now))
-        }
+        "machine" | "machines" => match named(&snapshot.machines, Machine::KIND, name) {
+            Ok(found) => Ok(machine::explain(found, snapshot, now)),
+            // What is told of one that is gone outlives it for a while.
+            Err(error) => gone::explain(name, snapshot, now).ok_or(error),
+        },
         "machineset" | "machinesets" => {
             let found = named(&snapshot.sets, MachineSet::KIND, name)?;
             Ok(set::explain(found, snapshot, now))
