@@ -5,11 +5,7 @@ use fleetwright_cloud::{AddressKind, Instance, InstanceState};
 use crate::{addresses::addresses, model::ec2::responses};
 
 /// Our instance. None for one without an identifier or in a state that does not exist.
-pub(crate) fn instance(
-    shown: &responses::Instance,
-    region: &str,
-    domains: &[String],
-) -> Option<Instance> {
+pub fn instance(shown: &responses::Instance, region: &str, domains: &[String]) -> Option<Instance> {
     let id = shown.instance_id.clone()?;
     let state = state(shown.state.as_ref()?.name.as_deref()?)?;
     let placement = shown.placement.clone().unwrap_or_default();

@@ -34,5 +34,6 @@ mod tests;
 pub use cloud::AwsCloud;
 pub use connector::{AwsConnector, AwsOptions};
 pub use endpoints::Endpoints;
+pub use instance::instance;
 pub use instance_types::instance_type;
 pub use permissions::permissions;

@@ -16,10 +16,14 @@ mod aws_webhook_admission;
 mod aws_webhook_providerspec_validate;
 mod machine_pass;
 mod spot_autoscaler;
+mod spot_aws_market_options;
 mod spot_drain;
+mod spot_interruptible_label;
 mod spot_machine_phases;
+mod spot_mhc_crd;
 mod spot_mhc_max_unhealthy;
 mod spot_mhc_needs_remediation;
+mod spot_mhc_reconcile;
 
 use crate::row::Row;
 
@@ -86,9 +90,13 @@ pub fn all() -> Vec<Runner> {
         aws_webhook_admission::RUNNER,
         aws_webhook_providerspec_validate::RUNNER,
         spot_autoscaler::RUNNER,
+        spot_aws_market_options::RUNNER,
         spot_drain::RUNNER,
+        spot_interruptible_label::RUNNER,
         spot_machine_phases::RUNNER,
+        spot_mhc_crd::RUNNER,
         spot_mhc_max_unhealthy::RUNNER,
         spot_mhc_needs_remediation::RUNNER,
+        spot_mhc_reconcile::RUNNER,
     ]
 }
