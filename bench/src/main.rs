@@ -1,8 +1,9 @@
-//! Measures the embedded API against kube-apiserver and etcd.
+//! Measures the embedded API against kube-apiserver and etcd, and the controllers of machines
+//! against plain clients.
 //!
 //! `cargo xtask bench` builds everything and calls this program. It runs itself once for each
-//! subject, so that every subject meets a fresh client and the memory of the one that runs in
-//! process is its own, and writes the report from what those runs print.
+//! subject and each benchmark of machines, so that every one meets a fresh client and the memory of
+//! what runs in process is its own, and writes the report from what those runs print.
 
 #![expect(clippy::cast_precision_loss, reason = "figures are read with three digits")]
 
@@ -14,6 +15,7 @@ use clap::{Parser, Subcommand};
 
 mod fan_out;
 mod load;
+mod machines;
 mod measure;
 mod network;
 mod objects;
@@ -21,13 +23,14 @@ mod operations;
 mod procfs;
 mod report;
 mod results;
+mod section;
 mod servers;
 mod suite;
 mod target;
 
 use servers::Subject;
 
-/// Measures the embedded API against kube-apiserver and etcd.
+/// Measures the embedded API and the controllers of machines.
 #[derive(Parser)]
 struct Arguments {
     #[command(subcommand)]
@@ -36,10 +39,32 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Measure all subjects and write the report.
+    /// Measure all, or what is named, and write the report.
     Run(suite::SuiteArguments),
-    /// Measure one subject and print the figures as JSON.
+    /// Measure one subject of the API and print the figures as JSON.
     Measure(MeasureArguments),
+    /// Run one benchmark of machines and print its section of the report.
+    Machines(MachinesArguments),
+    /// Bring up a fleet in this process and print what it took as JSON.
+    Grow {
+        /// How many Machines.
+        machines: usize,
+    },
+}
+
+#[derive(clap::Args)]
+struct MachinesArguments {
+    /// What to measure.
+    bench: machines::Bench,
+    /// The fleetwright program.
+    #[arg(long)]
+    fleetwright: PathBuf,
+    /// Take small sizes: to see that everything works, not for figures.
+    #[arg(long)]
+    quick: bool,
+    /// This many Machines instead of the usual sizes.
+    #[arg(long, value_name = "COUNT")]
+    machines: Option<usize>,
 }
 
 #[derive(clap::Args)]
@@ -64,6 +89,8 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Run(arguments) => suite::run(&arguments),
         Command::Measure(arguments) => print_figures(&arguments),
+        Command::Machines(arguments) => print_section(&arguments),
+        Command::Grow { machines } => print_cost(machines),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -92,9 +119,28 @@ fn print_figures(arguments: &MeasureArguments) -> Result<()> {
         &scale,
         arguments.only.as_deref(),
     ))?;
-    #[expect(clippy::print_stdout, reason = "the figures are the answer of this command")]
-    {
-        println!("{}", serde_json::to_string(&figures)?);
-    }
+    print(&serde_json::to_string(&figures)?);
     Ok(())
+}
+
+fn print_section(arguments: &MachinesArguments) -> Result<()> {
+    let mut scale = machines::Scale::new(arguments.quick);
+    if let Some(machines) = arguments.machines {
+        scale.set = machines;
+        scale.fleet = machines;
+        scale.growth = [machines.div_ceil(10), machines];
+    }
+    print(&arguments.bench.measure(&scale, &arguments.fleetwright)?);
+    Ok(())
+}
+
+fn print_cost(machines: usize) -> Result<()> {
+    let cost = machines::threads()?.block_on(machines::grow(machines))?;
+    print(&serde_json::to_string(&cost)?);
+    Ok(())
+}
+
+#[expect(clippy::print_stdout, reason = "figures are the answer of these commands")]
+fn print(text: &str) {
+    println!("{text}");
 }

@@ -10,10 +10,19 @@ const TICK: Duration = Duration::from_millis(10);
 
 /// Resident memory of a process, in bytes.
 pub(crate) fn resident(process: u32) -> Result<u64> {
+    status_bytes(process, "VmRSS:")
+}
+
+/// The most resident memory that a process ever had, in bytes.
+pub(crate) fn most_resident(process: u32) -> Result<u64> {
+    status_bytes(process, "VmHWM:")
+}
+
+fn status_bytes(process: u32, name: &str) -> Result<u64> {
     let text = read(&format!("/proc/{process}/status"))?;
     let kilobytes = text
         .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .find_map(|line| line.strip_prefix(name))
         .and_then(|rest| rest.trim().strip_suffix(" kB"))
         .and_then(|number| number.trim().parse::<u64>().ok())
         .context("/proc names no resident memory")?;

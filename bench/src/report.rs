@@ -25,6 +25,15 @@ pub(crate) struct Surroundings {
     pub(crate) etcd: String,
 }
 
+/// Where and with what, in a line.
+pub(crate) fn one_line(at: &Surroundings) -> String {
+    let quick = if at.quick { "**A quick run: its figures mean nothing.** " } else { "" };
+    format!(
+        "{quick}{}: {}, {}, {}; {}.",
+        at.date, at.fleetwright, at.apiserver, at.etcd, at.machine
+    )
+}
+
 /// What the issue asks for: throughput of durable writes and reads over TLS, and memory.
 const WANTED_RATE: f64 = 5.0;
 const WANTED_MEMORY: f64 = 0.2;
@@ -65,10 +74,9 @@ fn introduction(text: &mut String, at: &Surroundings, all: &[Figures]) -> Result
     };
     writeln!(
         text,
-        "# Speed of the embedded API\n{quick}
-Written by `cargo xtask bench`; do not edit. The same client with the same concurrency drives
-kube-apiserver with etcd (the reference), `fleetwright up` with its data on the disk,
-`fleetwright up --in-memory`, and the server as a service in the client's own process.
+        "## The embedded API\n{quick}
+The same client with the same concurrency drives with etcd (the reference), `fleetwright up` with its data on the disk, `fleetwright up --in-memory`,
+and the server as a service in the client's own process.
 
 - {}: {}, {}, {}
 - {}
@@ -79,7 +87,7 @@ kube-apiserver with etcd (the reference), `fleetwright up` with its data on the 
 - a Machine is a custom resource with a typed schema and rules: {sent} bytes sent, {stored} stored
 - a ConfigMap has 1 KB of data
 
-To reproduce: `cargo xtask bench` on a machine that does nothing else (`--quick` to see that it
+To reproduce: `cargo xtask bench api` on a machine that does nothing else (`--quick` to see that it
 works).
 ",
         at.date,
@@ -107,7 +115,7 @@ fn others(all: &[Figures]) -> f64 {
 fn aims(text: &mut String, all: &[Figures]) -> Result<()> {
     let [reference, durable, ..] = all else { return Ok(()) };
     let verdict = |met: bool| if met { "met" } else { "**not met**" };
-    writeln!(text, "## Aims\n\n| aim | figure | |\n|---|---|---|")?;
+    writeln!(text, "### Aims\n\n| aim | figure | |\n|---|---|---|")?;
     for name in operations::NAMES {
         let most = CONCURRENCIES.into_iter().max().unwrap_or_default();
         let of = |figures: &Figures| {
@@ -143,7 +151,7 @@ fn table(
     all: &[Figures],
     cell: impl Fn(&Operation) -> String,
 ) -> Result<()> {
-    writeln!(text, "## {title}\n\n{explanation}\n")?;
+    writeln!(text, "### {title}\n\n{explanation}\n")?;
     heading(text, &["operation", "at a time"], all)?;
     let rows = all.first().map(|figures| figures.operations.as_slice()).unwrap_or_default();
     for name in operations::NAMES {
@@ -166,7 +174,7 @@ fn fan_out(text: &mut String, all: &[Figures]) -> Result<()> {
     };
     writeln!(
         text,
-        "## Watch fan-out\n\n{} watchers of Machines. Rate: {} writes by 4 writers at full speed, from the \
+        "### Watch fan-out\n\n{} watchers of Machines. Rate: {} writes by 4 writers at full speed, from the \
          first write to the last event.\nLatency: {} writes a second, from the start of a write to \
          the arrival of its event, p50 / p99 in milliseconds.\n",
         theirs.watchers, theirs.writes, theirs.paced_writes_per_second
@@ -200,7 +208,7 @@ fn footprint(text: &mut String, all: &[Figures]) -> Result<()> {
     };
     writeln!(
         text,
-        "## Memory and time to ready\n\nResident memory (VmRSS; kube-apiserver and etcd together; in \
+        "### Memory and time to ready\n\nResident memory (VmRSS; kube-apiserver and etcd together; in \
          process with the client) empty and\nwith {} Machines after a rest. Time from the start of \
          the process to the first successful answer,\nmedian of {} starts.\n",
         theirs.objects,
@@ -243,7 +251,7 @@ fn ready(figures: &Figures) -> Duration {
 fn limits(text: &mut String, at: &Surroundings, all: &[Figures]) -> Result<()> {
     writeln!(
         text,
-        "## What limits each\n\nAt the highest concurrency. Cores are processor time over time passed; the \
+        "### What limits each\n\nAt the highest concurrency. Cores are processor time over time passed; the \
          client's share is of what\nserver and client took together, and unknown in process.\n\n\
          | operation | subject | server cores | client cores | client's share | server time per request | limit |\n\
          |---|---|---|---|---|---|---|"

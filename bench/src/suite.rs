@@ -1,4 +1,4 @@
-//! All subjects, one after the other, and the report.
+//! All benchmarks, one after the other, and the report.
 
 use std::env;
 use std::fs;
@@ -10,8 +10,10 @@ use fleetwright_clock::Clock;
 use fleetwright_referees::cluster::binaries;
 use tokio::time::Instant;
 
+use crate::machines::Bench;
 use crate::report::{self, Surroundings};
 use crate::results::{Figures, percentile};
+use crate::section;
 use crate::servers::Subject;
 
 #[derive(clap::Args)]
@@ -28,13 +30,60 @@ pub(crate) struct SuiteArguments {
     /// Take short runs: to see that everything works, not for figures.
     #[arg(long)]
     quick: bool,
+    /// This many Machines in the benchmarks of machines instead of the usual sizes.
+    #[arg(long, value_name = "COUNT")]
+    machines: Option<usize>,
+    /// Run only what has one of these in its name: `api`, `machines/replicas`, ...
+    filters: Vec<String>,
 }
 
-/// Measures all subjects and writes the report.
+/// The benchmark of the API.
+const API: &str = "api";
+
+/// Runs the benchmarks that are asked for, and writes each one's part of the report.
 pub(crate) fn run(arguments: &SuiteArguments) -> Result<()> {
-    let scratch = &arguments.scratch;
+    let SuiteArguments { scratch, filters, .. } = arguments;
     fs::create_dir_all(scratch).with_context(|| format!("cannot make {}", scratch.display()))?;
+    let wanted = |name: &str| {
+        filters.is_empty() || filters.iter().any(|filter| name.contains(filter.as_str()))
+    };
+    let benches: Vec<Bench> =
+        Bench::ALL.into_iter().filter(|bench| wanted(&bench.name())).collect();
+    let names: Vec<String> = Bench::ALL.iter().map(|bench| bench.name()).collect();
+    ensure!(
+        wanted(API) || !benches.is_empty(),
+        "nothing is named {}: there are {API}, {}",
+        filters.join(" or "),
+        names.join(", ")
+    );
     let surroundings = surroundings(arguments)?;
+    if wanted(API) {
+        put(arguments, API, &api(arguments, &surroundings)?)?;
+    }
+    for bench in benches {
+        eprintln!("bench: {}", bench.name());
+        let measured = machines(bench, arguments)?;
+        let place = measured.find("\n\n").map_or(measured.len(), |end| end + 2);
+        let (title, rest) = measured.split_at(place);
+        let part = format!("{title}{}\n\n{rest}", report::one_line(&surroundings));
+        eprintln!("{part}");
+        put(arguments, &bench.name(), &part)?;
+    }
+    eprintln!("bench: the report is in {}", arguments.report.display());
+    Ok(())
+}
+
+/// Writes a part of the report.
+fn put(arguments: &SuiteArguments, name: &str, part: &str) -> Result<()> {
+    let path = &arguments.report;
+    let report = fs::read_to_string(path).unwrap_or_default();
+    fs::write(path, section::put(&report, name, part))
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Measures all subjects of the API.
+fn api(arguments: &SuiteArguments, surroundings: &Surroundings) -> Result<String> {
+    let scratch = &arguments.scratch;
     let mut all = Vec::new();
     for subject in Subject::ALL {
         let text = measure(subject, arguments)?;
@@ -42,25 +91,36 @@ pub(crate) fn run(arguments: &SuiteArguments) -> Result<()> {
             .with_context(|| format!("cannot write to {}", scratch.display()))?;
         all.push(serde_json::from_str::<Figures>(&text).context("the figures cannot be read")?);
     }
-    let report = report::write(&surroundings, &all)?;
-    fs::write(&arguments.report, report)
-        .with_context(|| format!("cannot write {}", arguments.report.display()))?;
-    eprintln!("bench: the report is in {}", arguments.report.display());
-    Ok(())
+    report::write(surroundings, &all)
 }
 
 /// Measures one subject in a process of its own.
 fn measure(subject: Subject, arguments: &SuiteArguments) -> Result<String> {
+    apart(arguments, &["measure", subject.argument()])
+}
+
+/// Runs a benchmark of machines in a process of its own.
+fn machines(bench: Bench, arguments: &SuiteArguments) -> Result<String> {
+    let count = arguments.machines.map(|count| count.to_string());
+    let mut words = vec!["machines", bench.argument()];
+    if let Some(count) = &count {
+        words.extend(["--machines", count]);
+    }
+    apart(arguments, &words)
+}
+
+/// Runs this program again and returns what it prints.
+fn apart(arguments: &SuiteArguments, words: &[&str]) -> Result<String> {
     let own = env::current_exe().context("cannot find this program's own path")?;
     let mut command = Command::new(own);
-    command.args(["measure", subject.argument(), "--fleetwright"]).arg(&arguments.fleetwright);
+    command.args(words).arg("--fleetwright").arg(&arguments.fleetwright);
     if arguments.quick {
         command.arg("--quick");
     }
     // All data go to the disk that is to be measured.
     command.env("TMPDIR", &arguments.scratch).stderr(Stdio::inherit());
     let output = command.output().context("cannot run this program again")?;
-    ensure!(output.status.success(), "measuring {} failed", subject.argument());
+    ensure!(output.status.success(), "{} failed", words.join(" "));
     String::from_utf8(output.stdout).context("the figures are not text")
 }
 

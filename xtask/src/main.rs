@@ -17,7 +17,8 @@ const USAGE: &str = "\
 usage: cargo xtask <chore>
 
 chores:
-  bench      measure against kube-apiserver and etcd (--quick: see that it works)
+  bench      measure the API and the controllers, or what is named: api, machines, machines/links
+             (--quick: see that it works; --machines COUNT: other sizes)
   generate   write the generated files anew from the Go modules and the AWS service models
              (--aws: those of AWS alone)
   referees   build the real Kubernetes programs that check us; the last line is their folder
