@@ -98,7 +98,8 @@ impl Fleet {
         let secrets = namespaced::<Secret>("secrets", &shared, &namespace, &metrics);
         let checks =
             namespaced::<MachineHealthCheck>("machinehealthchecks", &shared, &namespace, &metrics);
-        let nodes = Informer::<Node>::new("nodes", Api::all(shared.clone()), &metrics);
+        let nodes =
+            Informer::<Node>::trimming("nodes", Api::all(shared.clone()), trim_node, &metrics);
         let infrastructures =
             Informer::<Infrastructure>::new("infrastructures", Api::all(shared.clone()), &metrics);
         let (events, writer) =
@@ -201,6 +202,18 @@ impl Fleet {
             writer.run(stop).await;
             Ok::<(), Infallible>(())
         });
+    }
+}
+
+/// Of what kubelets report, controllers read labels, addresses and conditions. The images alone are
+/// most of a Node.
+fn trim_node(node: &mut Node) {
+    if let Some(status) = &mut node.status {
+        status.images = None;
+        status.node_info = None;
+        status.runtime_handlers = None;
+        status.volumes_attached = None;
+        status.volumes_in_use = None;
     }
 }
 

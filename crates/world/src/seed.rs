@@ -81,11 +81,17 @@ pub async fn check_definitions(client: &Client) -> Result<(), DefinitionError> {
     Ok(())
 }
 
-/// Makes a namespace unless it is there.
+/// Makes a namespace unless it is there. One that is there costs no write.
 pub async fn namespace(client: &Client, name: &str) -> Result<(), SeedError> {
-    create::<Namespace>(&Api::all(client.clone()), json!({"metadata": {"name": name}}))
+    let api: Api<Namespace> = Api::all(client.clone());
+    let there = api
+        .get_metadata_opt(name)
         .await
-        .map(drop)
+        .map_err(|source| SeedError::new(&format!("Namespace {name}"), source))?;
+    if there.is_some() {
+        return Ok(());
+    }
+    create(&api, json!({"metadata": {"name": name}})).await.map(drop)
 }
 
 /// Installs or updates the definitions of our kinds, and waits until they are served.

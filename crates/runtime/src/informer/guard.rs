@@ -32,6 +32,15 @@ impl<K: kube::Resource> Guarded<K> {
             Self::Invalid { identity, .. } => identity.clone(),
         }
     }
+
+    /// Forgets what nobody reads: who wrote which field, which is often half of an object, and what
+    /// `trim` takes away.
+    pub(super) fn trim(&mut self, trim: fn(&mut K)) {
+        if let Self::Valid(object) = self {
+            object.meta_mut().managed_fields = None;
+            trim(object);
+        }
+    }
 }
 
 impl Identity {

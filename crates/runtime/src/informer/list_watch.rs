@@ -64,6 +64,15 @@ pub(super) enum News<K> {
     Deleted(Guarded<K>),
 }
 
+impl<K: Resource> News<K> {
+    fn trim(&mut self, trim: fn(&mut K)) {
+        match self {
+            Self::Listed(items) => items.iter_mut().for_each(|item| item.trim(trim)),
+            Self::Applied(item) | Self::Deleted(item) => item.trim(trim),
+        }
+    }
+}
+
 /// Why a list or a watch failed.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
@@ -122,18 +131,19 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Tells `observe` all news until dropped.
+    /// Tells `observe` all news until dropped, each object without what `trim` takes away.
     pub(super) async fn follow<K>(
         &self,
         random: Random,
         metrics: &InformerMetrics,
+        trim: fn(&mut K),
         mut observe: impl FnMut(News<K>),
     ) where
         K: Resource + Clone + DeserializeOwned,
     {
         let mut pauses = Backoff::new(PAUSES, random.clone());
         loop {
-            let mut version = match self.list().await {
+            let mut version = match self.list(trim).await {
                 Ok((items, version)) => {
                     metrics.lists.inc();
                     observe(News::Listed(items));
@@ -145,7 +155,12 @@ impl Source {
                 }
             };
             loop {
-                let watched = self.watch(&mut version, &random, metrics, &mut observe).await;
+                let watched = self
+                    .watch(&mut version, &random, metrics, &mut |mut news| {
+                        news.trim(trim);
+                        observe(news);
+                    })
+                    .await;
                 let Err(failure) = watched else { continue };
                 self.pause_after(&failure, &mut pauses, metrics).await;
                 if failure.is_unknown_version() {
@@ -173,7 +188,7 @@ impl Source {
     }
 
     /// A complete list, by pages; in one piece if its continuation expires on the way.
-    async fn list<K>(&self) -> Result<(Vec<Guarded<K>>, String), Failure>
+    async fn list<K>(&self, trim: fn(&mut K)) -> Result<(Vec<Guarded<K>>, String), Failure>
     where
         K: Resource + Clone + DeserializeOwned,
     {
@@ -194,6 +209,8 @@ impl Source {
                 }
                 page => page?,
             };
+            // Page by page, so that the whole is never in memory.
+            page.items.iter_mut().for_each(|item| item.trim(trim));
             items.append(&mut page.items);
             params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
             if params.continue_token.is_none() {

@@ -4,6 +4,8 @@
 //! also when nobody saw the event, and an object with another UID under the same name means that
 //! the old one was deleted. Listeners hear of both as [`Change::Deleted`].
 //!
+//! The copy has no `managedFields`: nobody here reads them, and they are often half of an object.
+//!
 //! Objects that do not fit their type are skipped, counted and logged. They do not count as
 //! deleted: the last version that was understood stays.
 
@@ -45,6 +47,8 @@ pub struct Informer<K>(Arc<Shared<K>>);
 
 struct Shared<K> {
     source: Source,
+    /// Takes away what nobody reads.
+    trim: fn(&mut K),
     store: RwLock<Store<K>>,
     /// Held while a change is told, so that a new listener misses nothing and hears nothing
     /// twice.
@@ -67,6 +71,22 @@ where
 
     /// An informer of the objects that match `selection`.
     pub fn selecting(name: &str, api: Api<K>, selection: Selection, metrics: &Metrics) -> Self {
+        Self::with(name, api, selection, |_| {}, metrics)
+    }
+
+    /// An informer of everything that `api` shows, which keeps each object without what `trim`
+    /// takes away: for kinds of which there are many, and of which little is read.
+    pub fn trimming(name: &str, api: Api<K>, trim: fn(&mut K), metrics: &Metrics) -> Self {
+        Self::with(name, api, Selection::default(), trim, metrics)
+    }
+
+    fn with(
+        name: &str,
+        api: Api<K>,
+        selection: Selection,
+        trim: fn(&mut K),
+        metrics: &Metrics,
+    ) -> Self {
         let source = Source {
             name: name.to_owned(),
             url: api.resource_url().to_owned(),
@@ -76,6 +96,7 @@ where
         };
         Self(Arc::new(Shared {
             source,
+            trim,
             store: RwLock::default(),
             listeners: Mutex::default(),
             synced: watch::Sender::new(false),
@@ -86,7 +107,8 @@ where
     /// Lists and watches until `stop`. To be called once.
     pub async fn run(self, random: Random, stop: CancellationToken) {
         let shared = &self.0;
-        let follow = shared.source.follow(random, &shared.metrics, |news| shared.take_in(news));
+        let follow =
+            shared.source.follow(random, &shared.metrics, shared.trim, |news| shared.take_in(news));
         tokio::select! {
             biased;
             () = stop.cancelled() => {}

@@ -397,3 +397,34 @@ async fn selectors_reach_the_server() {
         );
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_reads_is_not_kept() {
+    let (api, metrics) = (FakeApi::new(), Metrics::new());
+    let with_fields = |name: &str| {
+        let mut map = map(name, "1");
+        map["metadata"]["managedFields"] = json!([{"manager": "kubectl", "operation": "Update"}]);
+        map["data"]["large"] = json!("x");
+        map
+    };
+    api.put(MAPS, with_fields("listed"));
+    let trim = |map: &mut ConfigMap| {
+        if let Some(data) = &mut map.data {
+            data.remove("large");
+        }
+    };
+    let informer =
+        Informer::trimming("maps", Api::namespaced(api.client(), "default"), trim, &metrics);
+    beside(&informer, async {
+        informer.wait_synced().await;
+        api.put(MAPS, with_fields("watched"));
+        settle().await;
+        let maps = informer.list();
+        assert_eq!(maps.len(), 2);
+        for map in maps {
+            assert_eq!(map.metadata.managed_fields, None);
+            assert_eq!(map.data.clone().unwrap().into_keys().collect::<Vec<_>>(), ["value"]);
+        }
+    })
+    .await;
+}
