@@ -75,8 +75,9 @@ fn introduction(text: &mut String, at: &Surroundings, all: &[Figures]) -> Result
     writeln!(
         text,
         "## The embedded API\n{quick}
-The same client with the same concurrency drives with etcd (the reference), `fleetwright up` with its data on the disk, `fleetwright up --in-memory`,
-and the server as a service in the client's own process.
+The same client with the same concurrency drives kube-apiserver with etcd (the reference),
+`fleetwright up` with its data on the disk, `fleetwright up --in-memory`, and the server as a service
+in the client's own process.
 
 - {}: {}, {}, {}
 - {}

@@ -96,13 +96,15 @@ fn report(
         .map(|(what, count)| (what.clone(), count - up.get(what).copied().unwrap_or_default()))
         .filter(|(_, count)| *count > 0)
         .collect();
-    let total = |counts: &Counts| counts.values().sum::<u64>();
+    let reads = |counts: &Counts| sum(counts, |what| what.contains("Describe"));
+    let writes = |counts: &Counts| sum(counts, |what| !what.contains("Describe"));
+    let total = |counts: &Counts| sum(counts, |_| true);
     let each = machines as u64;
     let launch: u64 = model::LAUNCH.iter().map(|(_, count)| count).sum();
+    let launch_writes = each;
     let model_up = each * (launch + model::PASSES_UP * model::PER_PASS);
     let model_kept = each * model::PASSES_PER_HOUR * model::PER_PASS;
-    let (ours, theirs) = (total(all), model_up + model_kept);
-    let ratio = |ours: u64, theirs: u64| format!("1/{:.0}", theirs as f64 / ours.max(1) as f64);
+    let model = model_up + model_kept;
     let launch: Vec<String> =
         model::LAUNCH.iter().map(|(what, count)| format!("{count} {what}")).collect();
     let mut text = String::new();
@@ -116,28 +118,36 @@ Machine costs {} DescribeInstances (does it exist, how is it); at the least {} p
 (launched, running, Node) and one every ten minutes. Its passes on every other event are left out.
 
 | | calls | describe per Machine (reference) | ratio |
-|---|---|---|---|
-| brought up, in {:.0} s | {} | {model_up} | {} |
-| kept for {:.0} minutes | {} | {model_kept} | {} |
-| together | {ours} | {theirs} | {} |
-
-Aim: one fiftieth: {}. Brought up with: {}. Kept with: {}. Refused calls: {}.",
+|---|---|---|---|",
         launch.join(", "),
         model::PER_PASS,
         model::PASSES_UP,
-        took.as_secs_f64(),
-        total(up),
-        ratio(total(up), model_up),
-        KEPT.as_secs_f64() / 60.0,
-        total(&kept),
-        ratio(total(&kept), model_kept),
-        ratio(ours, theirs),
-        super::verdict(theirs as f64 >= WANTED * ours as f64),
+    )?;
+    let minutes = KEPT.as_secs_f64() / 60.0;
+    let up_in = format!("brought up, in {:.0} s", took.as_secs_f64());
+    for (what, ours, theirs) in [
+        (up_in, total(up), model_up),
+        (format!("kept for {minutes:.0} minutes"), total(&kept), model_kept),
+        ("together".to_owned(), total(all), model),
+        ("of them reads".to_owned(), reads(all), model - launch_writes),
+        ("of them writes".to_owned(), writes(all), launch_writes),
+    ] {
+        let ratio = theirs as f64 / ours.max(1) as f64;
+        writeln!(text, "| {what} | {ours} | {theirs} | 1/{ratio:.1} |")?;
+    }
+    writeln!(
+        text,
+        "\nAim: one fiftieth: {}. Brought up with: {}. Kept with: {}. Refused calls: {}.",
+        super::verdict(model as f64 >= WANTED * total(all) as f64),
         in_words(up),
         in_words(&kept),
         in_words(errors),
     )?;
     Ok(text)
+}
+
+fn sum(counts: &Counts, wanted: impl Fn(&str) -> bool) -> u64 {
+    counts.iter().filter(|(what, _)| wanted(what)).map(|(_, count)| count).sum()
 }
 
 /// Registers a Node for each instance that runs.

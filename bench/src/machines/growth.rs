@@ -48,7 +48,7 @@ pub(crate) fn measure(scale: &Scale) -> Result<String> {
 
 Everything in one process: the API in memory, simulated EC2 and nodes without delays or throttling,
 all controllers with {WORKERS} workers. From the MachineSets to the last Machine that is Running with a
-ready Node; each size in a process of its own. {} (small), {} (large)
+ready Node; each size in a process of its own. Small: {} Large: {}
 
 | | {} Machines | {} Machines | ratio |
 |---|---|---|---|",

@@ -260,8 +260,8 @@ fn restart(count: usize, start: &Start, calls: &Counts, load: &str) -> Result<St
         text,
         "## A restart with {count} Machines and Nodes
 
-`fleetwright run` with its defaults starts on kube-apiserver with etcd, where {count} Machines are Running
-with their Nodes and nothing is to be done. Requests are those of the server's audit log. {load}
+`fleetwright run --crds check` starts on kube-apiserver with etcd, where {count} Machines are Running with
+their Nodes and nothing is to be done. Requests are those of the server's audit log. {load}
 
 | | figure | reference: a controller that reads or writes each Machine once |
 |---|---|---|

@@ -8,11 +8,13 @@
 //! - [`launching`] is what a Machine says while it has no instance, and when it gives up.
 //! - `reconcile` is one pass, `ending` what it does to a Machine that goes, `write` its writes:
 //!   status and metadata, each only when it changed.
+//! - `echo` keeps passes off versions that we have replaced ourselves.
 //! - [`nodes`] finds, labels, empties and removes its Node.
 //!
 //! One controller does all of this, drain and link to the Node included, so that a Machine has
 //! one writer. Upstream has three, which patch one list of conditions.
 
+mod echo;
 mod ending;
 pub mod find;
 pub mod group_gate;

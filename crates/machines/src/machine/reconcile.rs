@@ -26,6 +26,7 @@ use kube::{Api, Client, Resource as _, ResourceExt as _, api::ObjectMeta};
 use parking_lot::Mutex;
 
 use super::{
+    echo::Replaced,
     find::{Identity, find, find_all},
     group_gate::{self, Passed},
     instance_id, launching,
@@ -70,6 +71,9 @@ pub(crate) enum ReconcileError {
     Node(#[from] NodeError),
 }
 
+/// How long to wait for the echo of a write, should nothing else happen.
+const ECHO: Duration = Duration::from_secs(10);
+
 /// Everything that a pass needs.
 pub(crate) struct Reconciler {
     pub(crate) client: Client,
@@ -88,6 +92,8 @@ pub(crate) struct Reconciler {
     pub(crate) registered: Mutex<BTreeSet<String>>,
     /// UIDs by name, to forget what is gone.
     pub(crate) known: Mutex<BTreeMap<ObjectKey, String>>,
+    /// What this process wrote and has not seen yet.
+    pub(crate) replaced: Replaced,
 }
 
 /// One pass.
@@ -114,8 +120,13 @@ impl Reconciler {
             if let Some(uid) = self.known.lock().remove(&key) {
                 self.forget(&uid);
             }
+            self.replaced.is_old(&key, None);
             return Ok(Action::await_change());
         };
+        if self.replaced.is_old(&key, machine.meta().resource_version.as_deref()) {
+            // What we wrote last is on its way here and brings us back.
+            return Ok(Action::requeue_after(ECHO));
+        }
         let uid = machine.uid().unwrap_or_default();
         if let Some(old) = self.known.lock().insert(key.clone(), uid.clone())
             && old != uid
@@ -655,7 +666,10 @@ impl Pass<'_> {
     pub(super) async fn write(&self) -> Result<(), ReconcileError> {
         let api: Api<Machine> = Api::namespaced(self.of.client.clone(), &self.key.namespace);
         match write(&api, self.machine, &self.draft).await {
-            Ok(_) => Ok(()),
+            Ok(versions) => {
+                self.of.replaced.add(&self.key, versions);
+                Ok(())
+            }
             // It is gone, and so is what was to be written.
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
             Err(error) => Err(ReconcileError::Write(self.key.clone(), error)),

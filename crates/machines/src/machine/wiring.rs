@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     CONTROLLER, INDEX_INSTANCE, INDEX_NAMES, INDEX_UID, add_indices,
+    echo::Replaced,
     metrics::MachineMetrics,
     nodes::{Nodes, differs},
     reconcile::Reconciler,
@@ -122,6 +123,7 @@ impl MachineController {
             events: events.of_component(CONTROLLER),
             registered: Mutex::default(),
             known: Mutex::new(BTreeMap::new()),
+            replaced: Replaced::default(),
         });
         Self { controller, reconciler, launcher, clouds }
     }

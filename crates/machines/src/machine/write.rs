@@ -10,27 +10,36 @@ use serde_json::{Map, Value, json};
 
 use super::{FIELD_MANAGER, observe::Draft};
 
-/// Writes what differs between a Machine and its draft. The writes hold only for the version that
-/// the draft was made from: another writer's news is not undone.
+/// Writes what differs between a Machine and its draft, and says which versions of the Machine that
+/// replaced. The writes hold only for the version that the draft was made from: another writer's
+/// news is not undone.
 pub(crate) async fn write(
     api: &Api<Machine>,
     machine: &Machine,
     draft: &Draft,
-) -> Result<Option<Machine>, kube::Error> {
+) -> Result<Vec<String>, kube::Error> {
     let name = machine.name_any();
     let params =
         PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-    let mut written = None;
+    let mut version = machine.resource_version();
+    let mut replaced = Vec::new();
+    let mut now_at = |version: &mut Option<String>, written: &Machine| {
+        // A write that changes nothing has no echo.
+        if *version != written.resource_version() {
+            replaced.extend(std::mem::replace(version, written.resource_version()));
+        }
+    };
     if let Some(mut patch) = metadata_patch(machine, draft) {
-        patch["metadata"]["resourceVersion"] = json!(machine.resource_version());
-        written = Some(api.patch(&name, &params, &Patch::Merge(patch)).await?);
+        patch["metadata"]["resourceVersion"] = json!(version);
+        let written = api.patch(&name, &params, &Patch::Merge(patch)).await?;
+        now_at(&mut version, &written);
     }
     if let Some(mut patch) = status_patch(machine, draft) {
-        let version = written.as_ref().unwrap_or(machine).resource_version();
         patch["metadata"] = json!({"resourceVersion": version});
-        written = Some(api.patch_status(&name, &params, &Patch::Merge(patch)).await?);
+        let written = api.patch_status(&name, &params, &Patch::Merge(patch)).await?;
+        now_at(&mut version, &written);
     }
-    Ok(written)
+    Ok(replaced)
 }
 
 fn metadata_patch(machine: &Machine, draft: &Draft) -> Option<Value> {
