@@ -30,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::cluster::{Cluster, SharedCluster};
 
-pub use kubelet::{EXIT_CODE, Host, Hosts, READY_AFTER, RUNS_FOR, TERMINATES_IN};
+pub use kubelet::{Agent, EXIT_CODE, Host, Hosts, READY_AFTER, RUNS_FOR, TERMINATES_IN};
 pub use settings::{KubeletSettings, LifecycleSettings, NAMES, Settings};
 
 /// The whole simulation, not started yet.
@@ -48,7 +48,12 @@ impl SimNodes {
         let (cluster, writer) = Cluster::new(client, clock, random, metrics, settings.workers);
         let cluster = Arc::new(cluster);
         let removes_gone = (settings.wanted)(settings::CLOUD_NODE_LIFECYCLE);
-        let kubelets = kubelet::Prepared::new(Arc::clone(&cluster), settings.kubelet, removes_gone);
+        let kubelets = kubelet::Prepared::new(
+            Arc::clone(&cluster),
+            settings.kubelet,
+            removes_gone,
+            settings.agent.clone(),
+        );
         Self { cluster, writer, kubelets, settings }
     }
 

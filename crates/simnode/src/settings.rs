@@ -4,6 +4,8 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use fleetwright_runtime::Metrics;
 
+use crate::kubelet::Agent;
+
 /// The parts, by the names that they have in Kubernetes. Each can be switched off, so that the
 /// real one takes its place.
 pub const NAMES: &[&str] = &[
@@ -45,6 +47,8 @@ pub struct Settings {
     pub kubelet: KubeletSettings,
     /// What is done about nodes that no longer answer.
     pub lifecycle: LifecycleSettings,
+    /// A real program that runs on some of the nodes.
+    pub agent: Option<Agent>,
 }
 
 /// How simulated kubelets behave.
@@ -84,6 +88,7 @@ impl Default for Settings {
             workers: 8,
             kubelet: KubeletSettings::default(),
             lifecycle: LifecycleSettings::default(),
+            agent: None,
         }
     }
 }
@@ -118,13 +123,14 @@ impl Default for LifecycleSettings {
 
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { wanted, metrics: _, workers, kubelet, lifecycle } = self;
+        let Self { wanted, metrics: _, workers, kubelet, lifecycle, agent } = self;
         let wanted: Vec<_> = NAMES.iter().filter(|name| wanted(name)).collect();
         f.debug_struct("Settings")
             .field("wanted", &wanted)
             .field("workers", workers)
             .field("kubelet", kubelet)
             .field("lifecycle", lifecycle)
+            .field("agent", agent)
             .finish_non_exhaustive()
     }
 }

@@ -24,6 +24,7 @@ use tokio::net::TcpListener;
 use crate::{
     client::in_process,
     fleet::Fleet,
+    handlers::node_clients,
     seed::{self, DefinitionError, SYSTEM_NAMESPACE, SeedError},
     simulation::{JournalError, Pace, Simulation},
     webhooks,
@@ -83,7 +84,8 @@ impl World {
         };
         let installer = client_of("installer");
         let url = format!("http://{}", clouds.local_addr().map_err(WorldError::Address)?);
-        let simulation = Simulation::new(clock.clone(), pace);
+        let simulation =
+            Simulation::new(clock.clone(), pace).with_handlers(node_clients(running.server()));
         if let Some(path) = &journal {
             simulation.keep_in(path)?;
         }

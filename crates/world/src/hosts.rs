@@ -33,6 +33,9 @@ impl Bridge {
         let mut bridge = Self { hosts, region, boot_delay, names: BTreeMap::new(), events };
         for instance in there {
             bridge.tell(&instance);
+            if aws.with(|region, _| region.is_frozen(&instance.id)) {
+                bridge.freeze(&instance, true);
+            }
         }
         bridge
     }
@@ -40,9 +43,20 @@ impl Bridge {
     /// Passes on what happens, until the cloud is gone.
     pub(crate) async fn run(mut self) {
         while let Some(event) = self.events.recv().await {
-            if let Change::InstanceState { instance, .. } = &event.change {
-                self.tell(instance);
+            match &event.change {
+                Change::InstanceState { instance, .. } => self.tell(instance),
+                Change::InstanceFrozen { instance, frozen } => self.freeze(instance, *frozen),
+                _ => {}
             }
+        }
+    }
+
+    /// The cloud takes an instance that hangs for one that runs.
+    fn freeze(&self, instance: &Instance, frozen: bool) {
+        match self.names.get(&instance.id) {
+            Some(name) if frozen => self.hosts.stopped(name),
+            Some(name) => self.hosts.restarted(name),
+            None => {}
         }
     }
 

@@ -3,12 +3,14 @@
 //! - [`embedded`] is everything in one process, for `fleetwright up`.
 //! - [`fleet`] is the controllers, on a real cluster or the embedded one.
 //! - [`simulation`] is simulated clouds and nodes, behind the protocols that the real ones speak.
+//! - [`handlers`] is the termination handler on simulated nodes.
 //! - [`seed`] is what an installer leaves in the Kubernetes API.
 //! - [`client`] is how parts of one process talk to the embedded API.
 
 pub mod client;
 pub mod embedded;
 pub mod fleet;
+pub mod handlers;
 mod hosts;
 pub mod seed;
 pub mod simulation;

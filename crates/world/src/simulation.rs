@@ -21,7 +21,11 @@ use kube::Client;
 use tokio::net::TcpListener;
 use tower::ServiceExt;
 
-use crate::{hosts::Bridge, seed::Installation};
+use crate::{
+    handlers::{self, NodeClients},
+    hosts::Bridge,
+    seed::Installation,
+};
 
 /// The parts of simulated nodes, by the names that `--controllers` knows.
 pub const NODE_NAMES: &[&str] = fleetwright_simnode::NAMES;
@@ -65,6 +69,7 @@ pub struct Simulation {
     /// What the installer wrote down.
     pub installation: Installation,
     pace: Pace,
+    handlers: Option<NodeClients>,
 }
 
 impl Simulation {
@@ -88,7 +93,13 @@ impl Simulation {
             access_key: installed.access_key,
             secret_key: installed.secret_key,
         };
-        Self { aws, installation, pace }
+        Self { aws, installation, pace, handlers: None }
+    }
+
+    /// Runs the termination handler on nodes that the cloud may take back.
+    #[must_use]
+    pub fn with_handlers(self, clients: NodeClients) -> Self {
+        Self { handlers: Some(clients), ..self }
     }
 
     /// Brings the account back from its journal, and goes on keeping it. A journal that does not
@@ -138,6 +149,9 @@ impl Simulation {
         tasks: &mut Tasks,
     ) {
         let usual = KubeletSettings::default();
+        let agent = self.handlers.clone().map(|clients| {
+            handlers::agent(self.aws.clone(), clients, clock.clone(), random.fork())
+        });
         let settings = NodeSettings {
             wanted: std::sync::Arc::new(wanted),
             kubelet: KubeletSettings {
@@ -147,6 +161,7 @@ impl Simulation {
                 ..usual
             },
             metrics: Metrics::new(),
+            agent,
             ..NodeSettings::default()
         };
         let nodes = SimNodes::new(client, clock, random.fork(), settings);

@@ -4,7 +4,9 @@
 //! | request | does |
 //! |---|---|
 //! | `GET instances` | every instance as it is |
-//! | `POST instances/<id>` `{"strike": "interrupt"}` | terminate, fail, stop, interrupt, rebalance |
+//! | `POST instances/<id>` `{"strike": "interrupt"}` | terminate, fail, stop, interrupt, rebalance, freeze, thaw |
+//! | `POST instances/<id>/events` `{"code", "notBefore"}`, `DELETE instances/<id>/events` | scheduled events |
+//! | `metadata/<id>/latest/…` | the metadata service of an instance |
 //! | `GET groups` | every placement group as it is |
 //! | `GET capacity`, `POST capacity` (a limit), `DELETE capacity` (a limit, or all) | capacity |
 //! | `POST spot-price` `{"zone", "instanceType", "price"}` | sets a spot price |
@@ -18,6 +20,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
+use jiff::Timestamp;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
@@ -25,7 +28,7 @@ use super::{
     faults::Fault,
     model::{
         Region, capacity::Limit, groups::PlacementGroup, instance::Instance, lifecycle::Strike,
-        settings::Settings, types,
+        maintenance::Code, settings::Settings, types,
     },
     service::Aws,
     wire,
@@ -54,7 +57,7 @@ fn route(aws: &Aws, path: &str, request: &Request<Bytes>) -> Result<Value, Refus
     let method = request.method();
     match (path, method) {
         ("instances", &Method::GET) => {
-            Ok(aws.with(|region, _| region.instances().map(instance).collect()))
+            Ok(aws.with(|region, _| region.instances().map(|it| instance(region, it)).collect()))
         }
         ("groups", &Method::GET) => Ok(aws.with(|region, _| {
             region.placement_groups().map(|group| placement_group(region, group)).collect()
@@ -79,6 +82,10 @@ fn route(aws: &Aws, path: &str, request: &Request<Bytes>) -> Result<Value, Refus
             let Some(micros) = types::micros(&set.price) else {
                 return Err((StatusCode::BAD_REQUEST, format!("not a price: {}", set.price)));
             };
+            if types::find(&set.instance_type).is_none() {
+                let message = format!("there is no instance type {}", set.instance_type);
+                return Err((StatusCode::BAD_REQUEST, message));
+            }
             aws.with(|region, now| {
                 region.set_spot_price(now, &set.zone, &set.instance_type, micros);
             });
@@ -122,6 +129,12 @@ fn route(aws: &Aws, path: &str, request: &Request<Bytes>) -> Result<Value, Refus
                 Ok(json!(region.settings))
             })
         }
+        (_, &Method::POST | &Method::DELETE)
+            if path.starts_with("instances/") && path.ends_with("/events") =>
+        {
+            let id = path.trim_start_matches("instances/").trim_end_matches("/events");
+            events(aws, id, request)
+        }
         (_, &Method::POST) if path.starts_with("instances/") => {
             let id = &path["instances/".len()..];
             let wanted: StrikeAt = body(request)?;
@@ -144,6 +157,27 @@ struct SpotPrice {
     zone: String,
     instance_type: String,
     price: String,
+}
+
+/// Plans something for an instance, or gives it up.
+fn events(aws: &Aws, id: &str, request: &Request<Bytes>) -> Result<Value, Refusal> {
+    let unknown = || (StatusCode::NOT_FOUND, format!("there is no instance {id}"));
+    if request.method() == Method::DELETE {
+        let found = aws.with(|region, _| region.cancel_events(id));
+        return if found { Ok(json!({})) } else { Err(unknown()) };
+    }
+    let Planned { code, not_before, not_after } = body(request)?;
+    let not_after = not_after.unwrap_or(not_before);
+    let made = aws.with(|region, _| region.schedule_event(id, code, not_before, not_after));
+    made.map(|event| json!({ "eventId": event })).ok_or_else(unknown)
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Planned {
+    code: Code,
+    not_before: Timestamp,
+    not_after: Option<Timestamp>,
 }
 
 #[derive(Deserialize)]
@@ -180,7 +214,7 @@ fn merge(target: &mut Value, patch: Value) {
     }
 }
 
-fn instance(it: &Instance) -> Value {
+fn instance(region: &Region, it: &Instance) -> Value {
     json!({
         "id": it.id,
         "state": it.state,
@@ -191,6 +225,7 @@ fn instance(it: &Instance) -> Value {
         "group": it.group.as_ref().map(|(_, name)| name),
         "partition": it.partition,
         "spot": it.with.spot.is_some(),
+        "interruption": region.spot_notice(&it.id).map(|notice| notice.at),
         "tenancy": it.with.tenancy,
         "host": it.host,
         "launched": it.launched,

@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+/// The action of a question to the metadata service. Its parameters are the instance and the path.
+pub const METADATA: &str = "Metadata";
+
 /// A fault and the calls that it hits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -58,6 +61,12 @@ pub enum Effect {
     Delay(f64),
     /// It is throttled.
     Throttle,
+    /// Its answer is nonsense. Of the metadata service alone.
+    Garbage,
+    /// Its answer does not end in sensible time. Of the metadata service alone.
+    Endless,
+    /// It is never answered. Of the metadata service alone.
+    Hang,
 }
 
 fn bad_request() -> u16 {

@@ -6,6 +6,7 @@
 //!   and the events that observers are told.
 //! - [`model`] holds the state and the rules, without time or wire of its own.
 //! - [`control`] is the same handle over HTTP.
+//! - [`metadata`] is what instances see of themselves.
 //!
 //! # Observing
 //! [`Aws::subscribe`] gives a channel of every [`model::Event`] from then on, none left out.
@@ -18,6 +19,7 @@ mod audit;
 pub mod control;
 mod faults;
 mod journal;
+pub mod metadata;
 pub mod model;
 pub mod seed;
 mod service;
@@ -26,7 +28,7 @@ mod tests;
 mod wire;
 
 pub use audit::Recorded;
-pub use faults::{Effect, Fault};
+pub use faults::{Effect, Fault, METADATA};
 pub use journal::{Entry, Step};
 pub use service::Aws;
 pub use wire::sign::{Key, Keys};

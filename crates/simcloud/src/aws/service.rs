@@ -17,8 +17,9 @@ use tokio::sync::{Notify, mpsc};
 use super::{
     audit::{Audit, Recorded},
     control,
-    faults::{Effect, Fault, Faults},
+    faults::{Effect, Fault, Faults, METADATA},
     journal::{Entry, Journal, Step, only_reads},
+    metadata::{self, Metadata, Tokens},
     model::{
         ApiError, Event, Outcome, Region,
         throttle::{Cost, Throttle},
@@ -54,6 +55,8 @@ struct State {
     keys: Keys,
     throttle: Throttle,
     faults: Faults,
+    metadata_faults: Faults,
+    tokens: Tokens,
     audit: Audit,
     random: Random,
     subscribers: Vec<mpsc::UnboundedSender<Arc<Event>>>,
@@ -81,6 +84,8 @@ impl Aws {
             keys,
             throttle: Throttle::default(),
             faults: Faults::default(),
+            metadata_faults: Faults::default(),
+            tokens: Tokens::default(),
             audit: Audit::new(AUDITED),
             random,
             subscribers: Vec::new(),
@@ -116,17 +121,25 @@ impl Aws {
 
     /// Adds a fault.
     pub fn fault(&self, fault: Fault) {
-        self.0.state.lock().faults.add(fault);
+        let mut state = self.0.state.lock();
+        if fault.action.as_deref() == Some(METADATA) {
+            state.metadata_faults.add(fault);
+        } else {
+            state.faults.add(fault);
+        }
     }
 
     /// The faults that still wait for their calls.
     pub fn faults(&self) -> Vec<Fault> {
-        self.0.state.lock().faults.list().to_vec()
+        let state = self.0.state.lock();
+        [state.faults.list(), state.metadata_faults.list()].concat()
     }
 
     /// Takes all faults away.
     pub fn clear_faults(&self) {
-        self.0.state.lock().faults.clear();
+        let mut state = self.0.state.lock();
+        state.faults.clear();
+        state.metadata_faults.clear();
     }
 
     /// How many calls there were of `service:Action`, such as `ec2:RunInstances`.
@@ -183,6 +196,34 @@ impl Aws {
         self.0.state.lock().replayed = None;
     }
 
+    /// The metadata service of an instance, as a service of its own.
+    pub fn metadata(&self, instance: &str) -> Metadata {
+        Metadata::new(self.clone(), instance)
+    }
+
+    /// Answers a question of an instance to its metadata service.
+    pub(super) async fn answer_metadata(
+        &self,
+        instance: &str,
+        request: &Request<Bytes>,
+        path: &str,
+    ) -> Result<Response<Bytes>, NoAnswer> {
+        let effect = self.locked(|state, _| {
+            let parameters = [instance.to_owned(), path.to_owned()];
+            state.metadata_faults.hit(METADATA, &parameters.iter())
+        });
+        if let Some(effect) = &effect {
+            tokio::time::sleep(effect.delay()).await;
+            if let Some(answer) = metadata::spoilt(effect).await {
+                return answer;
+            }
+        }
+        self.locked(|state, now| {
+            let State { region, tokens, random, .. } = state;
+            metadata::answer(region, tokens, random, instance, request, path, now)
+        })
+    }
+
     /// Lets things happen when they are due. Never ends: run it beside the service.
     pub async fn run(&self) {
         loop {
@@ -237,6 +278,11 @@ impl Aws {
     /// Answers one request.
     async fn answer(&self, request: Request<Bytes>) -> Result<Response<Bytes>, NoAnswer> {
         if let Some(path) = request.uri().path().strip_prefix(control::PREFIX) {
+            // Not a step: it changes nothing that must be brought back.
+            if let Some(rest) = path.strip_prefix(metadata::PREFIX) {
+                let (instance, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+                return self.answer_metadata(instance, &request, path).await;
+            }
             if request.method() != Method::GET {
                 let step = Step::Control {
                     method: request.method().to_string(),

@@ -11,6 +11,7 @@ use fleetwright_runtime::{ObjectKey, WorkQueue};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use parking_lot::Mutex;
+use tokio::sync::mpsc;
 
 use super::{
     Work,
@@ -32,6 +33,8 @@ pub struct Hosts {
     queue: WorkQueue<Work>,
     clock: Clock,
     random: Random,
+    /// Told the names of machines that were switched on or off.
+    changed: mpsc::UnboundedSender<String>,
 }
 
 #[derive(Default)]
@@ -93,8 +96,13 @@ pub(super) enum Done {
 }
 
 impl Hosts {
-    pub(super) fn new(queue: WorkQueue<Work>, clock: Clock, random: Random) -> Self {
-        Self { shared: Arc::default(), queue, clock, random }
+    pub(super) fn new(
+        queue: WorkQueue<Work>,
+        clock: Clock,
+        random: Random,
+        changed: mpsc::UnboundedSender<String>,
+    ) -> Self {
+        Self { shared: Arc::default(), queue, clock, random, changed }
     }
 
     /// A machine was switched on: its kubelet runs after the boot delay.
@@ -119,7 +127,13 @@ impl Hosts {
         };
         shared.hosts.insert(name.clone(), state);
         drop(shared);
+        self.tell(&name);
         self.queue.add(Work::Node(name));
+    }
+
+    /// Nobody listens where no agent runs.
+    fn tell(&self, name: &str) {
+        let _ = self.changed.send(name.to_owned());
     }
 
     /// A machine was switched off, or froze: its kubelet is silent.
@@ -127,6 +141,7 @@ impl Hosts {
         if let Some(state) = self.shared.lock().hosts.get_mut(name) {
             state.power = Power::Off;
         }
+        self.tell(name);
     }
 
     /// A machine was switched off and on again.
@@ -148,6 +163,7 @@ impl Hosts {
         }
         shared.gone.insert(name.to_owned());
         drop(shared);
+        self.tell(name);
         self.queue.add(Work::Gone(name.to_owned()));
     }
 
@@ -159,6 +175,14 @@ impl Hosts {
     /// Whether there are no machines.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// The machine and its boot, if its kubelet has registered and runs.
+    pub(super) fn running(&self, name: &str) -> Option<(Arc<Host>, String)> {
+        let shared = self.shared.lock();
+        let state = shared.hosts.get(name)?;
+        let runs = state.power != Power::Off && state.registered.is_some();
+        runs.then(|| (Arc::clone(&state.host), state.boot_id.clone()))
     }
 
     pub(super) fn is_gone(&self, name: &str) -> bool {
@@ -190,7 +214,10 @@ impl Hosts {
             return;
         };
         match done {
-            Done::Registered => state.registered = Some(now),
+            Done::Registered => {
+                state.registered = Some(now);
+                self.tell(name);
+            }
             Done::Posted => state.posted = Some(now),
             Done::Renewed => state.renewed = Some(now),
         }

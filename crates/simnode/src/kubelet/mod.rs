@@ -4,6 +4,7 @@
 //! changes, when a container starts or ends, and when a heartbeat is due; nothing walks over the
 //! fleet.
 
+mod agents;
 mod host;
 mod hosts;
 mod node;
@@ -28,9 +29,13 @@ use kube::{
     api::{DeleteParams, Patch},
 };
 use serde_json::json;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use self::hosts::{Done, Duties, Plan};
+use self::{
+    agents::Agents,
+    hosts::{Done, Duties, Plan},
+};
 use crate::{
     cluster::{BY_NODE, SharedCluster, managed, of_same, posted, until},
     error::{Failure, Outcome, exists_already},
@@ -38,6 +43,7 @@ use crate::{
     settings::{KUBELET, KubeletSettings},
 };
 
+pub use agents::Agent;
 pub use host::Host;
 pub use hosts::Hosts;
 pub(crate) use hosts::is_ready;
@@ -84,6 +90,7 @@ pub(crate) struct Kubelets {
 pub(crate) struct Prepared {
     kubelets: Kubelets,
     controller: fleetwright_runtime::Controller<Work>,
+    agents: Option<Agents>,
 }
 
 impl Prepared {
@@ -91,12 +98,22 @@ impl Prepared {
         cluster: SharedCluster,
         settings: KubeletSettings,
         removes_gone: bool,
+        agent: Option<Agent>,
     ) -> Self {
         let controller =
             cluster.controller(KUBELET).waits_for(&cluster.pods).waits_for(&cluster.nodes);
-        let hosts = Hosts::new(controller.queue(), cluster.clock.clone(), cluster.random.fork());
+        let (changed, changes) = mpsc::unbounded_channel();
+        let hosts = Hosts::new(
+            controller.queue(),
+            cluster.clock.clone(),
+            cluster.random.fork(),
+            changed.clone(),
+        );
+        let agents = agent.map(|agent| {
+            Agents::new(agent, hosts.clone(), cluster.nodes.clone(), changed, changes)
+        });
         let kubelets = Kubelets { cluster, hosts, settings, removes_gone };
-        Self { kubelets, controller }
+        Self { kubelets, controller, agents }
     }
 
     pub(crate) fn hosts(&self) -> Hosts {
@@ -133,12 +150,19 @@ impl Prepared {
 
     pub(crate) async fn run(self, stop: CancellationToken) {
         self.listen();
+        let agents = self.agents.map(|agents| agents.run(stop.clone()));
         let kubelets = Arc::new(self.kubelets);
         let reconcile = move |work| {
             let kubelets = Arc::clone(&kubelets);
             async move { kubelets.reconcile(work).await }
         };
-        if let Err(cut_off) = self.controller.run(reconcile, stop).await {
+        let agents = async {
+            if let Some(agents) = agents {
+                agents.await;
+            }
+        };
+        let (ended, ()) = tokio::join!(self.controller.run(reconcile, stop), agents);
+        if let Err(cut_off) = ended {
             tracing::warn!(%cut_off, "kubelets did not stop in time");
         }
     }

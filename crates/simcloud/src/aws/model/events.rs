@@ -47,6 +47,13 @@ pub enum Change {
     },
     /// A spot instance is at more risk than usual.
     RebalanceRecommended(Arc<Instance>),
+    /// The operating system of an instance hangs, or no longer does.
+    InstanceFrozen {
+        /// The instance.
+        instance: Arc<Instance>,
+        /// Whether it hangs.
+        frozen: bool,
+    },
     /// The tags of a resource are now these.
     Tags {
         /// Its identifier.

@@ -321,6 +321,10 @@ impl Region {
         };
         let instance = instance.latest();
         self.by_id.remove(&instance.id);
+        self.noticed.remove(&sequence);
+        self.rebalanced.remove(&sequence);
+        self.maintenance.remove(&sequence);
+        self.frozen.remove(&sequence);
         if let Some(request) = &instance.spot_request {
             self.spot_requests.remove(request);
         }
@@ -370,7 +374,21 @@ impl Region {
             }
             Strike::Rebalance => {
                 let instance = Arc::new(self.instances[&sequence].latest().clone());
+                self.rebalanced.entry(sequence).or_insert(now);
                 self.report(now, Change::RebalanceRecommended(instance));
+                Transition { id: id.to_owned(), previous, current: previous }
+            }
+            Strike::Freeze | Strike::Thaw => {
+                let frozen = how == Strike::Freeze;
+                let changed = if frozen {
+                    self.frozen.insert(sequence)
+                } else {
+                    self.frozen.remove(&sequence)
+                };
+                if changed {
+                    let instance = Arc::new(self.instances[&sequence].latest().clone());
+                    self.report(now, Change::InstanceFrozen { instance, frozen });
+                }
                 Transition { id: id.to_owned(), previous, current: previous }
             }
         })
@@ -391,6 +409,10 @@ pub enum Strike {
     Interrupt,
     /// The spot market recommends to move away.
     Rebalance,
+    /// Its operating system hangs, and EC2 does not know.
+    Freeze,
+    /// Its operating system starts again.
+    Thaw,
 }
 
 fn incorrect_state(id: &str, verb: &str) -> ApiError {

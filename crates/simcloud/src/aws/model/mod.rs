@@ -16,6 +16,7 @@ pub mod instance;
 mod lag;
 pub mod launch;
 pub mod lifecycle;
+pub mod maintenance;
 pub mod network;
 pub mod resources;
 pub mod settings;
@@ -75,7 +76,13 @@ pub struct Region {
     /// By (zone, or nothing for a launch that named none; token).
     tokens: BTreeMap<(String, String), launch::TokenRecord>,
     /// Spot instances that have been given notice.
-    noticed: BTreeSet<u64>,
+    noticed: BTreeMap<u64, spot::Notice>,
+    /// Spot instances that are at more risk than usual, and since when.
+    rebalanced: BTreeMap<u64, Timestamp>,
+    /// What is planned for the hardware of instances.
+    maintenance: BTreeMap<u64, Vec<maintenance::ScheduledEvent>>,
+    /// Instances whose operating system hangs. EC2 knows nothing of it.
+    frozen: BTreeSet<u64>,
     due: BTreeMap<(Timestamp, u64), Due>,
     sequence: u64,
     events: Vec<Event>,
@@ -123,7 +130,10 @@ impl Region {
             capacity: capacity::Capacity::default(),
             not_offered: BTreeSet::new(),
             tokens: BTreeMap::new(),
-            noticed: BTreeSet::new(),
+            noticed: BTreeMap::new(),
+            rebalanced: BTreeMap::new(),
+            maintenance: BTreeMap::new(),
+            frozen: BTreeSet::new(),
             due: BTreeMap::new(),
             sequence: 0,
             events: Vec::new(),
@@ -166,6 +176,27 @@ impl Region {
     /// An instance as it is.
     pub fn instance(&self, id: &str) -> Option<&Instance> {
         self.by_id.get(id).and_then(|sequence| self.instances.get(sequence)).map(Lagged::latest)
+    }
+
+    /// The notice that a spot instance has been given.
+    pub fn spot_notice(&self, id: &str) -> Option<spot::Notice> {
+        self.noticed.get(self.by_id.get(id)?).copied()
+    }
+
+    /// Since when a spot instance is at more risk than usual.
+    pub fn rebalance_recommended(&self, id: &str) -> Option<Timestamp> {
+        self.rebalanced.get(self.by_id.get(id)?).copied()
+    }
+
+    /// What is planned for the hardware of an instance.
+    pub fn scheduled_events(&self, id: &str) -> &[maintenance::ScheduledEvent] {
+        let events = self.by_id.get(id).and_then(|sequence| self.maintenance.get(sequence));
+        events.map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Whether the operating system of an instance hangs.
+    pub fn is_frozen(&self, id: &str) -> bool {
+        self.by_id.get(id).is_some_and(|sequence| self.frozen.contains(sequence))
     }
 
     /// Every placement group as it is.

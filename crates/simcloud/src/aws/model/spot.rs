@@ -43,6 +43,15 @@ pub struct SpotRequest {
     pub tags: Tags,
 }
 
+/// What a spot instance is told before it is taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// terminate or stop.
+    pub action: &'static str,
+    /// When.
+    pub at: Timestamp,
+}
+
 impl Region {
     pub(super) fn new_spot_request(
         &mut self,
@@ -108,12 +117,13 @@ impl Region {
             return;
         };
         if !matches!(instance.state, InstanceState::Pending | InstanceState::Running)
-            || !self.noticed.insert(sequence)
+            || self.noticed.contains_key(&sequence)
         {
             return;
         }
         let action = if spot.interruption == "terminate" { "terminate" } else { "stop" };
         let at = now + self.settings.delays.spot_notice;
+        self.noticed.insert(sequence, Notice { action, at });
         let id = instance.spot_request.clone();
         let instance = Arc::new(instance.clone());
         if let Some(request) = id.and_then(|id| self.spot_requests.get_mut(&id)) {

@@ -5,6 +5,7 @@ mod groups;
 mod journal;
 mod launch;
 mod life;
+mod metadata;
 mod properties;
 
 use std::time::Duration;
