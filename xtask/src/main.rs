@@ -22,7 +22,8 @@ chores:
   generate   write the generated files anew from the Go modules and the AWS service models
              (--aws: those of AWS alone)
   referees   build the real Kubernetes programs that check us; the last line is their folder
-             (--crds: download the definitions of kinds that ours must match)
+             (--crds: download the definitions of kinds that ours must match;
+             --metadata: build the mock of the instance metadata service)
 ";
 
 fn main() -> ExitCode {

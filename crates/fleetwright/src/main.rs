@@ -8,6 +8,7 @@ mod kubeconfig;
 mod run;
 mod signals;
 mod sim;
+mod termination_handler;
 mod up;
 mod views;
 
@@ -44,6 +45,10 @@ enum Command {
     Explain(views::ExplainArguments),
     /// Meddle with the simulated clouds: capacity, faults, instances that fail.
     Sim(sim::SimArguments),
+    /// Watch, on a node, for the cloud taking its instance back, and say so on the Node.
+    TerminationHandler(termination_handler::HandlerArguments),
+    /// Print what a cluster needs to run the termination handler on its nodes.
+    Manifests(termination_handler::ManifestsArguments),
     /// Print the CustomResourceDefinitions that Fleetwright needs, as YAML for kubectl apply -f -.
     Crds,
     /// Print a generated file of the repository; for `cargo xtask generate`.
@@ -71,6 +76,8 @@ fn main() -> ExitCode {
         Command::Sim(arguments) => sim::run(arguments),
         Command::Tree(arguments) => views::run_tree(&arguments),
         Command::Explain(arguments) => views::run_explain(&arguments),
+        Command::TerminationHandler(arguments) => termination_handler::run(arguments),
+        Command::Manifests(arguments) => termination_handler::run_manifests(arguments),
         Command::Crds => crds::run(),
         Command::Generate(arguments) => generate::run(&arguments),
         Command::Version => version(),

@@ -1,6 +1,6 @@
 //! `fleetwright sim`: the simulated clouds, from outside.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail};
 use bytes::Bytes;
@@ -11,12 +11,13 @@ use fleetwright_cloud::{HttpOptions, http_client};
 use fleetwright_runtime::Tasks;
 use fleetwright_world::{
     embedded::{SIMULATION, SIMULATION_URL, tell_where},
+    handlers::{NODE_GROUP, NODE_USER, NodeClients},
     seed::{self, SYSTEM_NAMESPACE},
     simulation::{NODE_NAMES, Pace, Simulation},
 };
 use http::{Method, Request};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{Api, Client};
+use kube::{Api, Client, Config};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -35,6 +36,9 @@ const STOP_LIMIT: Duration = Duration::from_secs(10);
 #[command(after_help = "Examples:
   fleetwright sim instances
   fleetwright sim terminate machine/worker-abc12        the instance is gone, and nobody asked for it
+  fleetwright sim interrupt machine/spot-abc12          EC2's two-minute notice
+  fleetwright sim spot-price m5.large us-east-1a 0.09   who pays less is interrupted
+  fleetwright sim fail-node machine/worker-abc12        its kubelet is silent, its instance runs
   fleetwright sim drain-capacity us-east-1a m5.large    no more of this type in this zone
   fleetwright sim restore-capacity
   fleetwright sim fail RunInstances --code RequestLimitExceeded --status 503 --times 3
@@ -76,10 +80,32 @@ enum SimCommand {
         /// machine/NAME or an instance.
         target: String,
     },
-    /// Interrupt a spot instance: it is given its notice.
+    /// Interrupt a spot instance: it is given its notice, and taken back at its end.
     Interrupt {
         /// machine/NAME or an instance.
         target: String,
+    },
+    /// Recommend to move away from a spot instance.
+    Rebalance {
+        /// machine/NAME or an instance.
+        target: String,
+    },
+    /// Set a spot price: instances that pay less are interrupted, and new ones refused.
+    SpotPrice {
+        /// The instance type.
+        instance_type: String,
+        /// The zone.
+        zone: String,
+        /// Dollars for an hour.
+        price: String,
+    },
+    /// Let a node fall silent while its instance runs on.
+    FailNode {
+        /// machine/NAME or an instance.
+        target: String,
+        /// Let it start again instead.
+        #[arg(long)]
+        recover: bool,
     },
     /// Let no more instances start in a zone.
     DrainCapacity {
@@ -117,7 +143,10 @@ pub(crate) fn run(arguments: SimArguments) -> anyhow::Result<()> {
     block_on(async {
         let client = connection.client().await?;
         match command {
-            SimCommand::Serve { listen, speed, parts } => serve(client, listen, speed, parts).await,
+            SimCommand::Serve { listen, speed, parts } => {
+                let nodes = node_clients(connection.config().await?);
+                serve(client, nodes, listen, speed, parts).await
+            }
             other => {
                 let surface = Surface::find(&client).await?;
                 surface.carry_out(&client, &connection.namespace, other).await
@@ -148,7 +177,7 @@ impl Surface {
         command: SimCommand,
     ) -> anyhow::Result<()> {
         let strike = async |target: &str, kind: &str| {
-            let id = instance(client, namespace, target).await?;
+            let id = self.instance(client, namespace, target).await?;
             self.ask(Method::POST, &format!("instances/{id}"), Some(json!({"strike": kind}))).await
         };
         let answer = match command {
@@ -159,6 +188,13 @@ impl Surface {
             SimCommand::Terminate { target } => strike(&target, "terminate").await?,
             SimCommand::Stop { target } => strike(&target, "stop").await?,
             SimCommand::Interrupt { target } => strike(&target, "interrupt").await?,
+            SimCommand::Rebalance { target } => strike(&target, "rebalance").await?,
+            SimCommand::FailNode { target, recover: false } => strike(&target, "freeze").await?,
+            SimCommand::FailNode { target, recover: true } => strike(&target, "thaw").await?,
+            SimCommand::SpotPrice { instance_type, zone, price } => {
+                let set = json!({"instanceType": instance_type, "zone": zone, "price": price});
+                self.ask(Method::POST, "spot-price", Some(set)).await?
+            }
             SimCommand::DrainCapacity { zone, instance_type, group, spot } => {
                 let mut limit = json!({"zone": zone, "limit": 0});
                 if let Some(instance_type) = instance_type {
@@ -202,21 +238,49 @@ impl Surface {
         }
         Ok(value)
     }
+
+    /// The instance of a Machine, or the one that is named. A Machine that is gone, or that knows
+    /// of no instance yet, has left its name on the instance.
+    async fn instance(
+        &self,
+        client: &Client,
+        namespace: &str,
+        target: &str,
+    ) -> anyhow::Result<String> {
+        let Some(name) = target.strip_prefix("machine/") else { return Ok(target.to_owned()) };
+        let api: Api<Machine> = Api::namespaced(client.clone(), namespace);
+        let machine = api.get_opt(name).await.with_context(|| format!("cannot read {target}"))?;
+        let status = machine.and_then(|machine| machine.status?.provider_status);
+        if let Some(id) = AWSMachineProviderStatus::read(status.as_ref()).instance_id {
+            return Ok(id);
+        }
+        let instances = self.ask(Method::GET, "instances", None).await?;
+        let named = |instance: &&Value| {
+            instance["tags"]["Name"] == *name && instance["state"] != "terminated"
+        };
+        instances
+            .as_array()
+            .and_then(|instances| instances.iter().find(named)?["id"].as_str())
+            .map(ToOwned::to_owned)
+            .with_context(|| format!("Machine {name} has no instance"))
+    }
 }
 
-/// The instance of a Machine, or the one that is named.
-async fn instance(client: &Client, namespace: &str, target: &str) -> anyhow::Result<String> {
-    let Some(name) = target.strip_prefix("machine/") else { return Ok(target.to_owned()) };
-    let api: Api<Machine> = Api::namespaced(client.clone(), namespace);
-    let machine = api.get(name).await.with_context(|| format!("cannot read Machine {name}"))?;
-    let status = machine.status.and_then(|status| status.provider_status);
-    AWSMachineProviderStatus::read(status.as_ref())
-        .instance_id
-        .with_context(|| format!("Machine {name} has no instance"))
+/// Clients that act as the kubelets of nodes. Whoever serves simulated nodes may impersonate.
+fn node_clients(config: Config) -> NodeClients {
+    Arc::new(move |node| {
+        let mut config = config.clone();
+        config.default_retry = false;
+        config.auth_info.impersonate = Some(format!("{NODE_USER}{node}"));
+        config.auth_info.impersonate_groups = Some(vec![NODE_GROUP.to_owned()]);
+        let made = Client::try_from(config);
+        made.inspect_err(|error| tracing::error!(%error, node, "no client for the node")).ok()
+    })
 }
 
 async fn serve(
     client: Client,
+    nodes: NodeClients,
     listen: SocketAddr,
     speed: f64,
     parts: Vec<String>,
@@ -228,7 +292,7 @@ async fn serve(
         TcpListener::bind(listen).await.with_context(|| format!("cannot listen on {listen}"))?;
     let url = format!("http://{}", listener.local_addr()?);
     let clock = Clock::system();
-    let simulation = Simulation::new(clock.clone(), Pace::Times(speed));
+    let simulation = Simulation::new(clock.clone(), Pace::Times(speed)).with_handlers(nodes);
     seed::definitions(&client).await?;
     seed::installation(&client, &simulation.installation).await?;
     tell_where(&client, &url).await?;

@@ -175,3 +175,38 @@ impl Credentials for KubeletFiles {
         self.client().boxed()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
+    use super::*;
+
+    /// As a kubelet leaves it: the kubeconfig stays, a link is turned to another certificate.
+    #[test]
+    fn a_certificate_behind_a_link_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("first.pem"), "first").unwrap();
+        fs::write(path("second.pem"), "second").unwrap();
+        symlink(path("first.pem"), path("current.pem")).unwrap();
+        let config = "apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]
+users: [{name: u, user: {client-certificate: current.pem, client-key: current.pem}}]
+contexts: [{name: x, context: {cluster: c, user: u}}]
+current-context: x
+";
+        fs::write(path("kubeconfig"), config).unwrap();
+        let files = KubeletFiles { path: path("kubeconfig") };
+        let before = files.contents();
+        assert_eq!(before.len(), 2);
+        assert_eq!(before, files.contents());
+        fs::remove_file(path("current.pem")).unwrap();
+        // For a moment there is none.
+        assert_ne!(before, files.contents());
+        symlink(path("second.pem"), path("current.pem")).unwrap();
+        let after = files.contents();
+        assert!(after.values().any(|content| content == b"second") && after != before);
+    }
+}

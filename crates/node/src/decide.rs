@@ -32,12 +32,19 @@ pub fn next_wait(interval: Duration, failures: u32, chance: f64) -> Duration {
 }
 
 /// The notices that stand after a look: those that cannot be taken back stay, and those that can
-/// stay until a look that succeeded does not find them.
+/// stay until a look that succeeded does not find them. Time that was granted once is not counted
+/// on to grow, as it seems to with a service that says the time of the question and two minutes.
 pub fn standing(before: &[Notice], looked: &Looked) -> Vec<Notice> {
     let found = |notice: &Notice| looked.notices.iter().any(|other| other.id == notice.id);
     let unsure = !looked.troubles.is_empty();
     let kept = before.iter().filter(|notice| !found(notice) && (unsure || !notice.revocable));
-    kept.chain(&looked.notices).cloned().collect()
+    let earliest = |notice: &Notice| {
+        let same = before.iter().find(|old| old.id == notice.id && !notice.revocable);
+        let known = same.and_then(|old| old.deadline);
+        let deadline = notice.deadline.into_iter().chain(known).min();
+        Notice { deadline, ..notice.clone() }
+    };
+    kept.cloned().chain(looked.notices.iter().map(earliest)).collect()
 }
 
 /// What is to be written to a Node.
@@ -374,6 +381,13 @@ mod tests {
         assert_eq!(standing(&before, &failed), before);
         assert_eq!(standing(&before, &Looked::default()), [spot.clone()]);
         let again = Looked { notices: vec![event.clone()], troubles: vec![] };
-        assert_eq!(standing(&before, &again), [spot, event]);
+        assert_eq!(standing(&before, &again), [spot.clone(), event.clone()]);
+        // Another time for the same: sooner counts, later only of what can be taken back.
+        let later = |notice: &Notice| Notice { deadline: Some(at(99)), ..notice.clone() };
+        let moved = Looked { notices: vec![later(&spot), later(&event)], troubles: vec![] };
+        assert_eq!(standing(&before, &moved), [spot.clone(), later(&event)]);
+        let before = [later(&spot)];
+        let sooner = Looked { notices: vec![spot.clone()], troubles: vec![] };
+        assert_eq!(standing(&before, &sooner), [spot]);
     }
 }

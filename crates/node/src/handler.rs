@@ -77,7 +77,7 @@ impl Handler {
     /// A handler that has not looked yet.
     pub fn new(
         settings: Settings,
-        source: impl Source + 'static,
+        source: Box<dyn Source>,
         access: Access,
         clock: Clock,
         random: Random,
@@ -85,7 +85,7 @@ impl Handler {
     ) -> Self {
         Self {
             settings,
-            source: Box::new(source),
+            source,
             access,
             clock,
             random,

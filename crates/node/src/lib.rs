@@ -8,6 +8,8 @@
 //! - [`metadata`] asks one question; [`access`] follows the kubelet's credentials; [`report`]
 //!   tells how it goes.
 //!
+//! [`manifests`] is what a cluster needs to run it.
+//!
 //! It needs no rights of its own: it uses the kubelet's, which reach no further than its own
 //! Node.
 
@@ -17,6 +19,7 @@ pub mod azure;
 pub mod decide;
 pub mod gcp;
 pub mod handler;
+pub mod manifests;
 pub mod metadata;
 pub mod notice;
 pub mod report;

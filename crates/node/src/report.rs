@@ -5,8 +5,11 @@ use std::sync::{
     atomic::{AtomicI64, AtomicU64},
 };
 
+use bytes::Bytes;
 use fleetwright_clock::Clock;
-use fleetwright_runtime::metrics::Health;
+use fleetwright_runtime::metrics::{Health, TEXT_MEDIA_TYPE, answer_health};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::Full;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use prometheus_client::{
@@ -118,6 +121,22 @@ impl Report {
         let mut text = String::new();
         encode(&mut text, &self.0.registry.lock())?;
         Ok(text)
+    }
+
+    /// Answers `/metrics`, `/healthz` and `/readyz`.
+    pub fn answer<B>(&self, health: &Health, request: &Request<B>) -> Response<Full<Bytes>> {
+        if request.uri().path() != "/metrics" || request.method() != Method::GET {
+            return answer_health(health, request);
+        }
+        let (status, text) = match self.text() {
+            Ok(text) => (StatusCode::OK, text),
+            Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+        };
+        let mut answer = Response::new(Full::new(Bytes::from(text)));
+        *answer.status_mut() = status;
+        let kind = HeaderValue::from_static(TEXT_MEDIA_TYPE);
+        answer.headers_mut().insert(header::CONTENT_TYPE, kind);
+        answer
     }
 
     /// `/healthz` fails when the handler is stuck and should be started anew; `/readyz` says for

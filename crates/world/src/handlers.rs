@@ -62,7 +62,7 @@ pub(crate) fn agent(aws: Aws, clients: NodeClients, clock: Clock, random: Random
         let settings = AwsSettings { rebalance: true, ..AwsSettings::default() };
         let handler = Handler::new(
             Settings { node: host.name.clone(), interval: INTERVAL },
-            AwsSource::new(metadata, settings, clock.clone()),
+            Box::new(AwsSource::new(metadata, settings, clock.clone())),
             Access::with_client(client),
             clock.clone(),
             random.fork(),

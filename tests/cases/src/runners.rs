@@ -24,6 +24,7 @@ mod spot_mhc_crd;
 mod spot_mhc_max_unhealthy;
 mod spot_mhc_needs_remediation;
 mod spot_mhc_reconcile;
+mod spot_termination_handler;
 
 use crate::row::Row;
 
@@ -98,5 +99,6 @@ pub fn all() -> Vec<Runner> {
         spot_mhc_max_unhealthy::RUNNER,
         spot_mhc_needs_remediation::RUNNER,
         spot_mhc_reconcile::RUNNER,
+        spot_termination_handler::RUNNER,
     ]
 }

@@ -4,6 +4,8 @@
 //! `~/.cache/fleetwright/referees/<hash of go.sum>`, outside the clone, so that a fresh clone
 //! reuses them. Nothing is skipped in silence: what cannot be built is a failure.
 //!
+//! With `--metadata` it is the folder of AWS's own metadata mock, pinned in `tools/metadata/go.mod`.
+//!
 //! With `--crds` it is the folder of the Go module pinned in `tools/crds/go.mod`, whose
 //! CustomResourceDefinitions ours must match.
 
@@ -26,6 +28,10 @@ const REFEREES: [(&str, &str); 5] = [
     ("kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"),
 ];
 
+/// The mock of the instance metadata service.
+const METADATA: [(&str, &str); 1] =
+    [("ec2-metadata-mock", "github.com/aws/amazon-ec2-metadata-mock/cmd")];
+
 /// The Go module with the definitions of the kinds of `machine.openshift.io`.
 const CRD_MODULE: &str = "github.com/openshift/api";
 
@@ -37,10 +43,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let folder = match arguments {
         [] => match env::var_os(ASSETS).filter(|value| !value.is_empty()) {
             Some(folder) => given(PathBuf::from(folder))?,
-            None => built()?,
+            None => built("tools/referees", &REFEREES)?,
         },
         [only] if only == "--crds" => crd_files()?,
-        _ => bail!("`cargo xtask referees` takes no arguments, or --crds"),
+        [only] if only == "--metadata" => built("tools/metadata", &METADATA)?,
+        _ => bail!("`cargo xtask referees` takes no arguments, or --crds or --metadata"),
     };
     #[expect(clippy::print_stdout, reason = "the folder is the answer of this command")]
     {
@@ -75,8 +82,8 @@ fn given(folder: PathBuf) -> Result<PathBuf> {
 }
 
 /// Builds what is not yet in the cached folder.
-fn built() -> Result<PathBuf> {
-    let module = crate::repository().join("tools/referees");
+fn built(module: &str, referees: &[(&str, &str)]) -> Result<PathBuf> {
+    let module = crate::repository().join(module);
     let manifest = fs::read_to_string(module.join("go.mod"))
         .with_context(|| format!("cannot read go.mod in {}", module.display()))?;
     let folder = cached_folder(&module)?;
@@ -84,7 +91,7 @@ fn built() -> Result<PathBuf> {
         .with_context(|| format!("cannot create the folder {}", folder.display()))?;
 
     let flags = linker_flags(&manifest)?;
-    let waiting: Vec<_> = REFEREES
+    let waiting: Vec<_> = referees
         .iter()
         .filter(|(name, package)| !is_built(&folder, name, &stamp(package, &flags)))
         .collect();
@@ -157,6 +164,9 @@ fn install(
 
 /// The version that the programs report; without it clients see `v0.0.0-master`.
 fn linker_flags(manifest: &str) -> Result<String> {
+    if !manifest.contains("k8s.io/kubernetes ") {
+        return Ok("-s -w".to_owned());
+    }
     let version = required_version(manifest, "k8s.io/kubernetes")?;
     let mut numbers = version.trim_start_matches('v').split('.');
     let (Some(major), Some(minor)) = (numbers.next(), numbers.next()) else {

@@ -102,10 +102,10 @@ impl AwsSource {
     async fn rebalance(&mut self) -> Result<Option<Notice>, Trouble> {
         let what = "events/recommendations/rebalance";
         let (status, body) = self.session.get(what, REBALANCE).await?;
-        Ok(answers::rebalance(status, &body)?.map(|since| Notice {
+        Ok(answers::rebalance(status, &body)?.map(|_| Notice {
             kind: Kind::Rebalance,
             deadline: None,
-            id: format!("rebalance-{since}"),
+            id: "rebalance".to_owned(),
             origin: origin::AWS_REBALANCE,
             revocable: false,
         }))
@@ -126,7 +126,8 @@ fn spot(at: Timestamp, origin: &'static str) -> Notice {
     Notice {
         kind: Kind::Termination,
         deadline: Some(at),
-        id: format!("spot-{at}"),
+        // One instance is taken back once, whatever time is said.
+        id: "spot".to_owned(),
         origin,
         revocable: false,
     }

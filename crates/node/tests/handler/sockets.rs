@@ -77,6 +77,23 @@ async fn a_notice_over_a_socket() {
 }
 
 #[tokio::test]
+async fn an_endpoint_on_ipv6() {
+    // Some machines have none.
+    let Ok(listener) = TcpListener::bind("[::1]:0").await else { return };
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    let serve = async {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        let mut head = vec![0; 4096];
+        let read = socket.read(&mut head).await.unwrap();
+        reply(socket, "HTTP/1.1 418 no\r\ncontent-length: 0\r\n\r\n").await;
+        String::from_utf8_lossy(&head[..read]).to_lowercase()
+    };
+    let (looked, head) = tokio::join!(look_at(&endpoint), serve);
+    assert!(trouble(&looked).contains("status 418"), "{looked:?}");
+    assert!(head.contains("host: [::1]:"), "{head}");
+}
+
+#[tokio::test]
 async fn redirects_are_not_followed() {
     let (looked, requests) = look_with(|socket, _| async move {
         let text =

@@ -187,7 +187,7 @@ impl Yard {
     pub(crate) fn start_with(&mut self, settings: AwsSettings, access: Access, clock: Clock) {
         let handler = Handler::new(
             HandlerSettings { node: NODE.to_owned(), interval: Duration::from_secs(2) },
-            AwsSource::new(self.metadata(), settings, clock.clone()),
+            Box::new(AwsSource::new(self.metadata(), settings, clock.clone())),
             access,
             clock,
             Random::seeded(7),

@@ -138,11 +138,19 @@ fn route(aws: &Aws, path: &str, request: &Request<Bytes>) -> Result<Value, Refus
         (_, &Method::POST) if path.starts_with("instances/") => {
             let id = &path["instances/".len()..];
             let wanted: StrikeAt = body(request)?;
+            let on_demand = |it: &Instance| it.with.spot.is_none();
+            if matches!(wanted.strike, Strike::Interrupt | Strike::Rebalance)
+                && aws.with(|region, _| region.instance(id).is_some_and(on_demand))
+            {
+                return Err((StatusCode::BAD_REQUEST, format!("{id} is no spot instance")));
+            }
             match aws.with(|region, now| region.strike(now, id, wanted.strike)) {
                 Some(change) => Ok(json!({
                     "id": change.id,
                     "previous": change.previous,
                     "current": change.current,
+                    "interruption":
+                        aws.with(|region, _| region.spot_notice(id).map(|notice| notice.at)),
                 })),
                 None => Err((StatusCode::NOT_FOUND, format!("there is no instance {id}"))),
             }

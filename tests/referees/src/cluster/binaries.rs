@@ -14,6 +14,11 @@ pub fn referees() -> Result<PathBuf> {
     ask(&[])
 }
 
+/// The folder that holds AWS's mock of the instance metadata service, built first if need be.
+pub fn metadata_mock() -> Result<PathBuf> {
+    Ok(ask(&["--metadata"])?.join("ec2-metadata-mock"))
+}
+
 /// The folder of the Go module whose CustomResourceDefinitions ours must match.
 pub fn crd_module() -> Result<PathBuf> {
     ask(&["--crds"])

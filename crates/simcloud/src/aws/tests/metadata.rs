@@ -11,7 +11,7 @@ use crate::{
     NoAnswer,
     aws::{
         Effect, Fault, METADATA,
-        model::{lifecycle::Strike, maintenance::Code},
+        model::{lifecycle::Strike, maintenance::Code, types},
     },
 };
 
@@ -142,4 +142,23 @@ async fn faults_of_the_metadata_service() {
     cloud.aws.fault(on_item(Effect::Throttle));
     assert!(cloud.call("Action=DescribeInstances").await.is_err());
     assert_eq!(cloud.aws.faults().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_price_that_rises_interrupts_who_pays_less() {
+    let cloud = Cloud::new();
+    let at_most = |price| format!("{SPOT}&InstanceMarketOptions.SpotOptions.MaxPrice={price}");
+    let little = cloud.run(1, &at_most("0.05")).await;
+    let much = cloud.run(1, &at_most("0.09")).await;
+    let any = cloud.run(1, SPOT).await;
+    cloud.pass(10).await;
+    let price = types::micros("0.07").unwrap();
+    cloud.aws.with(|region, now| region.set_spot_price(now, super::ZONE, "m5.large", price));
+    for (made, status) in [(&little, 200), (&much, 404), (&any, 404)] {
+        let seen = get(&cloud, &made[0], "spot/instance-action").await.unwrap();
+        assert_eq!(seen.0, status, "{seen:?}");
+    }
+    let refused = cloud.call(&cloud.launch(1, &at_most("0.05"))).await;
+    assert_eq!(super::code(refused), "SpotMaxPriceTooLow");
+    cloud.run(1, &at_most("0.07")).await;
 }
