@@ -29,6 +29,8 @@ use crate::{
     signals::stop_signal,
 };
 
+/// Every part of simulated nodes.
+const ALL_PARTS: &str = "*";
 /// How long simulated nodes may take to stop.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
@@ -60,7 +62,7 @@ enum SimCommand {
         /// How many times as fast as usual simulated things happen.
         #[arg(long, value_name = "TIMES", default_value_t = 1.0)]
         speed: f64,
-        /// Parts of simulated nodes to run; the rest must be in the cluster.
+        /// Parts of simulated nodes to run, or * for all; the rest must be in the cluster.
         #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "kubelet")]
         parts: Vec<String>,
     },
@@ -285,8 +287,12 @@ async fn serve(
     speed: f64,
     parts: Vec<String>,
 ) -> anyhow::Result<()> {
-    if let Some(unknown) = parts.iter().find(|part| !NODE_NAMES.contains(&part.as_str())) {
-        bail!("--parts: there is no part {unknown}; there are: {}", NODE_NAMES.join(", "));
+    let known = |part: &str| part == ALL_PARTS || NODE_NAMES.contains(&part);
+    if let Some(unknown) = parts.iter().find(|part| !known(part)) {
+        bail!(
+            "--parts: there is no part {unknown}; there are: {}, or * for all",
+            NODE_NAMES.join(", ")
+        );
     }
     let listener =
         TcpListener::bind(listen).await.with_context(|| format!("cannot listen on {listen}"))?;
@@ -299,7 +305,7 @@ async fn serve(
     let stop = CancellationToken::new();
     let mut tasks = Tasks::new(stop.clone());
     simulation.serve(listener, &mut tasks);
-    let wanted = move |name: &str| parts.iter().any(|part| part == name);
+    let wanted = move |name: &str| parts.iter().any(|part| part == name || part == ALL_PARTS);
     simulation.start(client, clock, &Random::from_os(), wanted, &mut tasks);
     print_line(&format!("Simulated clouds are at {url}"))?;
     let work = tasks.run(STOP_LIMIT);
