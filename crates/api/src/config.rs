@@ -143,6 +143,14 @@ pub struct AWSPlatformStatus {
     pub other: BTreeMap<String, Value>,
 }
 
+impl AWSPlatformStatus {
+    /// The families of addresses that the cluster uses: a field that not every cluster's definition
+    /// has.
+    pub fn ip_family(&self) -> Option<&str> {
+        self.other.get("ipFamily")?.as_str()
+    }
+}
+
 /// A tag for everything made for the cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AWSResourceTag {

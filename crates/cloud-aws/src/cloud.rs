@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use fleetwright_api::aws::AWSMachineProviderConfig;
 use fleetwright_cloud::{
-    Cloud, CloudError, ErrorClass, Instance, InstanceType, Launch, LaunchOrder, Leftover,
+    Cloud, CloudError, ErrorClass, Instance, InstanceType, Launch, LaunchOrder, Leftover, Other,
     PlacementGroups, PortFuture, ResolveRequest, Tag,
 };
 use serde::Deserialize;
@@ -191,13 +191,9 @@ impl Cloud for AwsCloud {
         Box::pin(self.deregister_instance(provider_spec, instance))
     }
 
-    fn release<'a>(
-        &'a self,
-        provider_spec: &'a Value,
-        instance: &'a Instance,
-    ) -> PortFuture<'a, ()> {
+    fn release<'a>(&'a self, provider_spec: &'a Value, machine_uid: &'a str) -> PortFuture<'a, ()> {
         Box::pin(async move {
-            if on_own_host(provider_spec) { self.release_hosts(instance).await } else { Ok(()) }
+            if on_own_host(provider_spec) { self.release_hosts(machine_uid).await } else { Ok(()) }
         })
     }
 
@@ -208,6 +204,10 @@ impl Cloud for AwsCloud {
 
     fn leftovers<'a>(&'a self, cluster: &'a str) -> PortFuture<'a, Vec<Leftover>> {
         Box::pin(self.read_leftovers(cluster))
+    }
+
+    fn others<'a>(&'a self, cluster: &'a str) -> PortFuture<'a, Vec<Other>> {
+        Box::pin(self.read_others(cluster))
     }
 
     fn remove<'a>(&'a self, leftover: &'a Leftover) -> PortFuture<'a, ()> {

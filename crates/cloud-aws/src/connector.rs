@@ -102,13 +102,19 @@ impl AwsConnector {
         }
         let source = Source::of(&account.credentials)?;
         let limiter = self.limits.of(&source.account(), &account.region);
+        let mut wire = self.wire.clone();
+        wire.endpoints = wire.endpoints.or_named(&account.platform.endpoints)?;
+        let ip_family = match &account.platform.ip_family {
+            Some(word) => IpFamily::from_word(Some(word)),
+            None => self.ip_family,
+        };
         let client = Client {
-            wire: self.wire.clone(),
+            wire,
             region: account.region.clone(),
             keys: Arc::new(KeyRing::new(source, self.environment.clone())),
             caller: Caller::new(limiter, self.retries, self.random.fork()),
         };
-        Ok(AwsCloud::new(client, self.ip_family))
+        Ok(AwsCloud::new(client, ip_family))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use fleetwright_cloud::CloudError;
 use http::Uri;
 
 use crate::model::Service;
@@ -41,6 +42,26 @@ impl Endpoints {
             }
         }
         self
+    }
+
+    /// What the cluster says (`serviceEndpoints` of its Infrastructure). What was set before wins:
+    /// who starts the process knows better.
+    pub(crate) fn or_named(
+        mut self,
+        endpoints: &BTreeMap<String, String>,
+    ) -> Result<Self, CloudError> {
+        for (name, url) in endpoints {
+            let uri: Uri = url.parse().map_err(|error| {
+                let why = format!("serviceEndpoints: the url {url:?} of {name} is none: {error}");
+                CloudError::configuration("Connect", why)
+            })?;
+            // Services that we do not call may have endpoints as well.
+            let services = crate::model::SERVICES.iter().map(|(service, _)| service);
+            for service in services.filter(|it| it.endpoint == name || it.name == name) {
+                self.0.entry(service.name.to_owned()).or_insert_with(|| uri.clone());
+            }
+        }
+        Ok(self)
     }
 
     /// Where a service answers in a region.
@@ -91,5 +112,25 @@ mod tests {
         assert_eq!(of(&endpoints, elbv2::SERVICE, "r"), "http://127.0.0.1:2/");
         let ours = Endpoints::default().with("ec2", Uri::from_static("http://127.0.0.1:3"));
         assert_eq!(of(&ours.or_from(&environment), ec2::SERVICE, "r"), "http://127.0.0.1:3/");
+    }
+
+    #[test]
+    fn the_clusters_after_ours() {
+        let of = |endpoints: &Endpoints, service, region: &str| {
+            endpoints.of(service, region).unwrap().to_string()
+        };
+        let named = |name: &str, url: &str| BTreeMap::from([(name.to_owned(), url.to_owned())]);
+        let balancing = named("elasticloadbalancing", "https://lb.example.com");
+        let endpoints = Endpoints::default().or_named(&balancing).unwrap();
+        assert_eq!(of(&endpoints, elbv2::SERVICE, "r"), "https://lb.example.com/");
+        assert_eq!(of(&endpoints, crate::model::elb::SERVICE, "r"), "https://lb.example.com/");
+        assert_eq!(of(&endpoints, ec2::SERVICE, "r"), "https://ec2.r.amazonaws.com/");
+        let ours = Endpoints::default().with("ec2", Uri::from_static("http://127.0.0.1:3"));
+        let endpoints = ours.or_named(&named("ec2", "https://ec2.example.com")).unwrap();
+        assert_eq!(of(&endpoints, ec2::SERVICE, "r"), "http://127.0.0.1:3/");
+        let unknown = Endpoints::default().or_named(&named("iam", "https://i.example.com"));
+        assert_eq!(unknown.unwrap(), Endpoints::default());
+        let error = Endpoints::default().or_named(&named("ec2", "https://a b")).unwrap_err();
+        assert!(error.message.contains("https://a b"), "{error}");
     }
 }

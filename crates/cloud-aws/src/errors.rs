@@ -75,7 +75,11 @@ fn by_code(code: &str) -> ErrorClass {
         | "UnrecognizedClientException" => ErrorClass::Credentials,
 
         "InvalidPlacementGroup.Duplicate" => ErrorClass::AlreadyExists,
-        "InvalidPlacementGroup.InUse" | "VolumeInUse" | "DependencyViolation" => ErrorClass::InUse,
+        "InvalidPlacementGroup.InUse"
+        | "VolumeInUse"
+        | "DependencyViolation"
+        // Somebody protects it from its end.
+        | "OperationNotPermitted" => ErrorClass::InUse,
         "ResourceCountExceeded" | "RequestResourceCountExceeded" => ErrorClass::BatchTooBig,
         "IdempotentParameterMismatch" => ErrorClass::TokenMismatch,
         "IdempotentInstanceTerminated" => ErrorClass::TokenSpent,

@@ -1,8 +1,8 @@
 //! Dedicated hosts that are allocated for one instance and given back after it.
 
-use fleetwright_api::aws::{AWSMachineProviderConfig, AllocationStrategy};
+use fleetwright_api::aws::AWSMachineProviderConfig;
 use fleetwright_cloud::{
-    CloudError, ErrorClass, Instance, LaunchOrder, MACHINE_UID_TAG, tags::without_repetitions,
+    CloudError, ErrorClass, LaunchOrder, MACHINE_UID_TAG, tags::without_repetitions,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -16,13 +16,11 @@ use crate::{
 
 /// Whether the instances of a provider spec get hosts of their own.
 pub(crate) fn on_own_host(provider_spec: &Value) -> bool {
-    let config = AWSMachineProviderConfig::deserialize(provider_spec).unwrap_or_default();
-    let host = config.placement.host.and_then(|host| host.dedicated_host);
-    host.and_then(|host| host.allocation_strategy) == Some(AllocationStrategy::Dynamic)
+    AWSMachineProviderConfig::deserialize(provider_spec).unwrap_or_default().has_own_host()
 }
 
 impl AwsCloud {
-    /// Allocates the host of an order. The same order gets the same host.
+    /// Allocates the host of an order. A Machine that is launched again gets the same host.
     pub(crate) async fn allocate_host(
         &self,
         order: &LaunchOrder,
@@ -36,7 +34,12 @@ impl AwsCloud {
         let owned = LaunchRequest::deserialize(&order.launch.request).map(|launch| launch.tags);
         let tags = host.tags.iter().cloned().chain(owned.unwrap_or_default());
         let tags = without_repetitions(tags.chain(order.tags.iter().cloned()));
-        let token = format!("{:x}", Sha256::digest(format!("host/{}", order.token)));
+        // Not the order's token, which changes from attempt to attempt: the host of the last one is
+        // still there.
+        let owner = tags.iter().find(|tag| tag.key == MACHINE_UID_TAG);
+        let owner = owner.map_or(order.token.as_str(), |tag| tag.value.as_str());
+        let token = format!("host/{owner}/{}", order.launch.hash);
+        let token = format!("{:x}", Sha256::digest(token));
         let request = requests::AllocateHostsRequest {
             // The host is for this instance, and for nobody who asks for any.
             auto_placement: Some("off".to_owned()),
@@ -57,11 +60,10 @@ impl AwsCloud {
     }
 
     /// Gives back the hosts that were allocated for a Machine.
-    pub(crate) async fn release_hosts(&self, instance: &Instance) -> Result<(), CloudError> {
-        let Some(uid) = instance.machine_uid() else { return Ok(()) };
+    pub(crate) async fn release_hosts(&self, machine_uid: &str) -> Result<(), CloudError> {
         let mut request = requests::DescribeHostsRequest {
             filter: vec![
-                filter(&format!("tag:{MACHINE_UID_TAG}"), &[uid.to_owned()]),
+                filter(&format!("tag:{MACHINE_UID_TAG}"), &[machine_uid.to_owned()]),
                 filter("state", &["available".to_owned(), "under-assessment".to_owned()]),
             ],
             ..Default::default()

@@ -72,7 +72,7 @@ impl Double {
         let data = [("aws_access_key_id", "AKIA"), ("aws_secret_access_key", "s")];
         let data = data.map(|(key, value)| (key.to_owned(), Bytes::from_static(value.as_bytes())));
         let credentials = Credentials::Secret(BTreeMap::from(data));
-        connector.connect(Account { region: "us-east-1".to_owned(), credentials }).unwrap()
+        connector.connect(Account::new("us-east-1", credentials)).unwrap()
     }
 
     fn serve(&self, request: &Request<Bytes>) -> Result<Response<Bytes>, TransportError> {
@@ -572,12 +572,14 @@ async fn a_host_of_its_own_comes_and_goes_with_the_instance() {
     assert_eq!(allocated["AvailabilityZone"], "us-east-1a");
     assert_eq!(allocated["ClientToken"].len(), 64);
     assert_eq!(allocated["TagSpecification.1.Tag.1.Key"], "a");
-    cloud.release(&spec, &instance).await.unwrap();
+    assert_eq!(instance.machine_uid(), Some("u"));
+    cloud.release(&spec, "u").await.unwrap();
+    assert_eq!(double.asked("DescribeHosts")[0]["Filter.1.Value.1"], "u");
     assert_eq!(double.asked("ReleaseHosts")[0]["HostId.1"], "h-1");
     let two = LaunchOrder { count: Count { min: 2, max: 2 }, ..order };
     assert_eq!(cloud.launch(two).await.unwrap_err().class, ErrorClass::BatchTooBig);
     let before = double.actions().len();
-    cloud.release(&json!({}), &instance).await.unwrap();
+    cloud.release(&json!({}), "u").await.unwrap();
     assert_eq!(double.actions().len(), before);
 }
 

@@ -3,18 +3,25 @@
 use std::{error::Error as _, sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use futures::FutureExt as _;
 use http::{Request, Response, Uri};
 use http_body_util::{BodyExt, Full, Limited};
-use hyper_rustls::{HttpsConnectorBuilder, MaybeHttpsStream};
+use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
 use hyper_util::{
-    client::legacy::{Client, connect::HttpConnector},
+    client::legacy::{
+        Client,
+        connect::{HttpConnector, proxy::Tunnel},
+    },
     rt::{TokioExecutor, TokioIo, TokioTimer},
 };
 use rustls::{ClientConfig, RootCertStore, crypto::ring, pki_types::CertificateDer};
 use tokio::net::TcpStream;
 use tower::{BoxError, ServiceExt, util::BoxCloneSyncService};
 
-use crate::transport::{Transport, TransportError};
+use crate::{
+    proxy::{Proxies, Proxy},
+    transport::{Transport, TransportError},
+};
 
 /// How the client behaves.
 #[derive(Clone, Debug)]
@@ -27,6 +34,8 @@ pub struct HttpOptions {
     pub largest_answer: usize,
     /// Authorities that are trusted beside those of the system.
     pub authorities: Vec<CertificateDer<'static>>,
+    /// The proxies on the way.
+    pub proxies: Proxies,
 }
 
 impl Default for HttpOptions {
@@ -36,6 +45,7 @@ impl Default for HttpOptions {
             timeout: Duration::from_mins(1),
             largest_answer: 64 << 20,
             authorities: Vec::new(),
+            proxies: Proxies::default(),
         }
     }
 }
@@ -70,12 +80,21 @@ pub fn http_client(options: &HttpOptions) -> Result<Transport, HttpClientError> 
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
-    let connector =
-        HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1();
-    let connector = connector.wrap_connector(tcp);
-    let connect_timeout = options.connect_timeout;
+    let tls = Arc::new(tls);
+    let direct = HttpsConnector::from((tcp.clone(), tls.clone()));
+    let tunnel = move |proxy: &Proxy| {
+        let mut tunnel = Tunnel::new(proxy.uri.clone(), tcp.clone());
+        if let Some(authorization) = &proxy.authorization {
+            tunnel = tunnel.with_auth(authorization.clone());
+        }
+        HttpsConnector::from((tunnel, tls.clone()))
+    };
+    let (connect_timeout, proxies) = (options.connect_timeout, options.proxies.clone());
     let connector = Connector::new(tower::service_fn(move |uri: Uri| {
-        let connection = connector.clone().oneshot(uri);
+        let connection = match proxies.of(&uri) {
+            None => direct.clone().oneshot(uri).boxed(),
+            Some(proxy) => tunnel(proxy).oneshot(uri).boxed(),
+        };
         async move { tokio::time::timeout(connect_timeout, connection).await? }
     }));
     let connections: Connections = Client::builder(TokioExecutor::new())
@@ -127,6 +146,8 @@ fn chain(error: &(dyn std::error::Error + 'static)) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use tokio::{
         io::{AsyncReadExt, AsyncWriteExt},
         net::TcpListener,
@@ -160,6 +181,33 @@ mod tests {
         let answer = answer.unwrap();
         assert_eq!(answer.status(), 503);
         assert_eq!(answer.body(), "busy");
+    }
+
+    #[tokio::test]
+    async fn through_a_proxy() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let proxy = BTreeMap::from([("HTTP_PROXY".to_owned(), format!("http://a:b@{address}"))]);
+        let proxies = Proxies::from_environment(&proxy).unwrap();
+        let client = http_client(&HttpOptions { proxies, ..HttpOptions::default() }).unwrap();
+        let server = async {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            let mut asked = Vec::new();
+            let answers = [&b"HTTP/1.1 200 ok\r\n\r\n"[..], b"HTTP/1.1 204 no\r\n\r\n"];
+            for answer in answers {
+                let mut request = [0; 1024];
+                let length = socket.read(&mut request).await.unwrap();
+                asked.push(String::from_utf8_lossy(&request[..length]).into_owned());
+                socket.write_all(answer).await.unwrap();
+            }
+            (asked, socket)
+        };
+        let (answer, (asked, _socket)) =
+            tokio::join!(client.oneshot(get("ec2.example.com")), server);
+        assert_eq!(answer.unwrap().status(), 204);
+        assert!(asked[0].starts_with("CONNECT ec2.example.com:80 HTTP/1.1"), "{asked:?}");
+        assert!(asked[0].contains("Basic YTpi"), "{asked:?}");
+        assert!(asked[1].starts_with("GET / ") && !asked[1].contains("Basic"), "{asked:?}");
     }
 
     #[tokio::test]

@@ -13,6 +13,7 @@ mod inventory;
 mod launch;
 pub mod limiter;
 mod ports;
+mod proxy;
 pub mod retry;
 pub mod tags;
 pub mod transport;
@@ -25,8 +26,9 @@ pub use inventory::{Change, Inventory, InventoryOptions};
 pub use launch::{Count, Launch, LaunchOrder, ResolveRequest, Shape, Tag};
 pub use ports::{
     Account, Cloud, Connector, Credentials, GroupOrder, GroupState, InstanceType, Leftover,
-    LeftoverKind, PlacementGroup, PlacementGroups, PortFuture, Strategy,
+    LeftoverKind, Other, PlacementGroup, PlacementGroups, Platform, PortFuture, Strategy,
 };
+pub use proxy::{Proxies, ProxyError};
 
 /// Tag on an instance: the UID of the Machine that it belongs to.
 pub const MACHINE_UID_TAG: &str = "fleetwright-machine-uid";

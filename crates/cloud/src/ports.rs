@@ -29,6 +29,24 @@ pub struct Account {
     pub region: String,
     /// As whom.
     pub credentials: Credentials,
+    /// What the cluster says about its cloud.
+    pub platform: Platform,
+}
+
+impl Account {
+    /// An account of a cluster that says nothing about its cloud.
+    pub fn new(region: impl Into<String>, credentials: Credentials) -> Self {
+        Self { region: region.into(), credentials, platform: Platform::default() }
+    }
+}
+
+/// What a cluster says about its cloud (`Infrastructure`).
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Platform {
+    /// Where services answer, by the provider's names, if not where the provider says.
+    pub endpoints: BTreeMap<String, String>,
+    /// The families of addresses that the cluster uses, in the provider's words.
+    pub ip_family: Option<String>,
 }
 
 /// As whom calls are made.
@@ -87,11 +105,12 @@ pub trait Cloud: Send + Sync + 'static {
         instance: &'a Instance,
     ) -> PortFuture<'a, ()>;
 
-    /// Gives back what was taken for the instance alone (a dedicated host), once it is terminated.
+    /// Gives back what was taken for the instance of a Machine alone (a dedicated host), once the
+    /// instance is terminated, or if there never was one. Nothing to give back is no error.
     fn release<'a>(
         &'a self,
         _provider_spec: &'a Value,
-        _instance: &'a Instance,
+        _machine_uid: &'a str,
     ) -> PortFuture<'a, ()> {
         Box::pin(async { Ok(()) })
     }
@@ -113,7 +132,13 @@ pub trait Cloud: Send + Sync + 'static {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    /// Removes one of them. One that is gone is no error.
+    /// Everything else that carries the cluster's owned tag: networks, addresses, images. Nothing
+    /// of it is ours.
+    fn others<'a>(&'a self, _cluster: &'a str) -> PortFuture<'a, Vec<Other>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
+    /// Removes a leftover. One that is gone is no error.
     fn remove<'a>(&'a self, _leftover: &'a Leftover) -> PortFuture<'a, ()> {
         Box::pin(async { Ok(()) })
     }
@@ -136,6 +161,19 @@ pub struct Leftover {
     pub id: String,
     /// Whether something still uses it: then it cannot be removed yet.
     pub in_use: bool,
+    /// The instances that use it, where the cloud tells.
+    pub users: Vec<String>,
+    /// Tags.
+    pub tags: BTreeMap<String, String>,
+}
+
+/// A resource that carries the cluster's owned tag and is none of those we make.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Other {
+    /// What it is, in the cloud's words (`subnet`).
+    pub kind: String,
+    /// The cloud's name of it.
+    pub id: String,
     /// Tags.
     pub tags: BTreeMap<String, String>,
 }

@@ -12,9 +12,13 @@ use std::{
     time::Duration,
 };
 
-use fleetwright_api::{config::Infrastructure, names};
+use fleetwright_api::{
+    config::{AWSPlatformStatus, Infrastructure},
+    names,
+};
 use fleetwright_cloud::{
-    Account, Change, Cloud, CloudError, Connector, Credentials, Inventory, InventoryOptions, Tag,
+    Account, Change, Cloud, CloudError, Connector, Credentials, Inventory, InventoryOptions,
+    Platform, Tag,
 };
 use fleetwright_runtime::{Informer, ObjectKey};
 use futures::{
@@ -187,6 +191,7 @@ struct Whereabouts {
     region: String,
     cluster: String,
     cluster_tags: Vec<Tag>,
+    platform: Platform,
     secret: Option<(ObjectKey, Arc<Secret>)>,
 }
 
@@ -195,17 +200,20 @@ impl Whereabouts {
         self.secret.as_ref().map(|(key, _)| key)
     }
 
-    fn version(&self) -> (String, Vec<Tag>, Option<String>) {
+    fn version(&self) -> Version {
         let secret = self.secret.as_ref().and_then(|(_, secret)| secret.resource_version());
-        (self.cluster.clone(), self.cluster_tags.clone(), secret)
+        (self.cluster.clone(), self.cluster_tags.clone(), self.platform.clone(), secret)
     }
 }
 
 /// What a site is known by, and which version of what it was made from.
 type SiteKey = (String, Option<ObjectKey>);
 
+/// What a site was made from: cluster, tags, cloud, and the version of the Secret.
+type Version = (String, Vec<Tag>, Platform, Option<String>);
+
 struct Entry {
-    version: (String, Vec<Tag>, Option<String>),
+    version: Version,
     site: Arc<Site>,
     watch: CancellationToken,
 }
@@ -327,7 +335,8 @@ impl Clouds {
                 None => return Err(NoSite::Secret(key)),
             },
         };
-        Ok(Whereabouts { region, cluster, cluster_tags, secret })
+        let platform = aws.map(platform).unwrap_or_default();
+        Ok(Whereabouts { region, cluster, cluster_tags, platform, secret })
     }
 
     fn connect(&self, whereabouts: &Whereabouts) -> Result<Arc<dyn Cloud>, NoSite> {
@@ -338,7 +347,11 @@ impl Clouds {
                 Credentials::Secret(data.into_iter().map(|(k, v)| (k, v.0.into())).collect())
             }
         };
-        let account = Account { region: whereabouts.region.clone(), credentials };
+        let account = Account {
+            region: whereabouts.region.clone(),
+            credentials,
+            platform: whereabouts.platform.clone(),
+        };
         self.0.connector.connect(account).map_err(|error| match whereabouts.key() {
             Some(key) => NoSite::Credentials(key.clone(), Box::new(error)),
             None => NoSite::Account(Box::new(error)),
@@ -385,6 +398,15 @@ impl Clouds {
             }
         }
         watches.shutdown().await;
+    }
+}
+
+/// What the Infrastructure says about AWS.
+fn platform(aws: &AWSPlatformStatus) -> Platform {
+    let endpoints = aws.service_endpoints.iter();
+    Platform {
+        endpoints: endpoints.map(|it| (it.name.clone(), it.url.clone())).collect(),
+        ip_family: aws.ip_family().map(str::to_owned),
     }
 }
 

@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    BlockDevice, CpuOptions, LoadBalancer, LocalObjectReference, MetadataServiceOptions,
-    NetworkInterfaceType, Placement, ResourceReference, SpotMarketOptions, Tag,
+    AllocationStrategy, BlockDevice, CpuOptions, LoadBalancer, LocalObjectReference,
+    MetadataServiceOptions, NetworkInterfaceType, Placement, ResourceReference, SpotMarketOptions,
+    Tag,
 };
 use crate::lenient;
 use crate::machine::ProviderSpec;
@@ -158,5 +159,12 @@ impl AWSMachineProviderConfig {
     /// Whether the instance is bought on the spot market.
     pub fn is_spot(&self) -> bool {
         self.spot_market_options.is_some() || self.market_type == Some(MarketType::Spot)
+    }
+
+    /// Whether a host is allocated for the instance alone.
+    pub fn has_own_host(&self) -> bool {
+        let host = self.placement.host.as_ref().and_then(|host| host.dedicated_host.as_ref());
+        host.and_then(|host| host.allocation_strategy.as_ref())
+            == Some(&AllocationStrategy::Dynamic)
     }
 }

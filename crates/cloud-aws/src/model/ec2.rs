@@ -1,5 +1,5 @@
 // Written by `cargo xtask generate` from the public service model; do not edit.
-// Selection: 97351894b6ca8247856b54e04386a924efc5de4ae9c6a2da6c0fd594d29b8dd2
+// Selection: 19c8e3b41a17eae3c5e736e3a9ddf67bbc628d25a16466416b406ecf126090e6
 
 //! Amazon Elastic Compute Cloud.
 
@@ -28,6 +28,7 @@ pub const OPERATIONS: &[&str] = &[
     "DescribePlacementGroups",
     "DescribeSecurityGroups",
     "DescribeSubnets",
+    "DescribeTags",
     "DescribeVolumes",
     "DescribeVpcs",
     "ReleaseHosts",
@@ -62,6 +63,8 @@ operation! { DescribePlacementGroups, Kind::Read, None, requests::DescribePlacem
 operation! { DescribeSecurityGroups, Kind::Read, None, requests::DescribeSecurityGroupsRequest => responses::DescribeSecurityGroupsResult }
 
 operation! { DescribeSubnets, Kind::Read, None, requests::DescribeSubnetsRequest => responses::DescribeSubnetsResult }
+
+operation! { DescribeTags, Kind::Read, None, requests::DescribeTagsRequest => responses::DescribeTagsResult }
 
 operation! { DescribeVolumes, Kind::Read, None, requests::DescribeVolumesRequest => responses::DescribeVolumesResult }
 
@@ -200,6 +203,14 @@ pub mod requests {
         DescribeSubnetsRequest {
             filters: Vec<Filter> = "Filter",
             subnet_ids: Vec<String> = "SubnetId",
+        }
+    }
+
+    request! {
+        DescribeTagsRequest {
+            filters: Vec<Filter> = "Filter",
+            max_results: Option<i64> = "MaxResults",
+            next_token: Option<String> = "NextToken",
         }
     }
 
@@ -430,6 +441,13 @@ pub mod responses {
     }
 
     response! {
+        DescribeTagsResult {
+            next_token: Option<String> = "nextToken",
+            tags: Vec<TagDescription> = "tagSet",
+        }
+    }
+
+    response! {
         DescribeVolumesResult {
             next_token: Option<String> = "nextToken",
             volumes: Vec<Volume> = "volumeSet",
@@ -638,6 +656,15 @@ pub mod responses {
         }
     }
 
+    response! {
+        TagDescription {
+            key: Option<String> = "key",
+            resource_id: Option<String> = "resourceId",
+            resource_type: Option<String> = "resourceType",
+            value: Option<String> = "value",
+        }
+    }
+
     response! { TerminateInstancesResult {} }
 
     response! {
@@ -662,9 +689,16 @@ pub mod responses {
 
     response! {
         Volume {
+            attachments: Vec<VolumeAttachment> = "attachmentSet",
             state: Option<String> = "status",
             tags: Vec<Tag> = "tagSet",
             volume_id: Option<String> = "volumeId",
+        }
+    }
+
+    response! {
+        VolumeAttachment {
+            instance_id: Option<String> = "instanceId",
         }
     }
 

@@ -1,5 +1,5 @@
 // Written by `cargo xtask generate` from the public service model; do not edit.
-// Selection: 97351894b6ca8247856b54e04386a924efc5de4ae9c6a2da6c0fd594d29b8dd2
+// Selection: 19c8e3b41a17eae3c5e736e3a9ddf67bbc628d25a16466416b406ecf126090e6
 
 //! Elastic Load Balancing.
 

@@ -18,6 +18,7 @@ use super::{
     nodes, notice,
     observe::{Draft, record_state},
     reconcile::{AGE, Pass, ReconcileError, UNDER_WAY},
+    wish,
 };
 use crate::{
     clouds::Site,
@@ -245,8 +246,35 @@ impl Pass<'_> {
         }
     }
 
-    /// The instance is gone: so goes the Node, and then the Machine.
+    /// Gives back what was taken for the instance alone. Instances leave it behind, and so do
+    /// launches that failed half-way. Says when to look again.
+    async fn release(&self) -> Result<Option<Duration>, ReconcileError> {
+        let Ok(config) = wish::config(self.machine) else { return Ok(None) };
+        let launched = self.intent.as_ref().ok().and_then(Option::as_ref).map(|intent| intent.at);
+        if !config.has_own_host() || (launched.is_none() && self.instance_id().is_none()) {
+            return Ok(None);
+        }
+        let shows = launched.map(|at| at.saturating_add(self.of.config.settle_time.0));
+        if shows.is_some_and(|shows| shows.is_ok_and(|shows| shows > self.now)) {
+            return Ok(Some(UNDER_WAY));
+        }
+        let site = self.site.clone().map_err(|error| ReconcileError::Failed(error.to_string()))?;
+        let spec = self.machine.spec.provider_spec.value.clone().unwrap_or_default();
+        match site.cloud.release(&spec, &self.uid).await {
+            Ok(()) => Ok(None),
+            Err(error) if error.class == ErrorClass::InUse => Ok(Some(UNDER_WAY)),
+            Err(error) => {
+                self.tell(EventType::Warning, event::FAILED_DELETE, &error.to_string());
+                Err(ReconcileError::Failed(error.to_string()))
+            }
+        }
+    }
+
+    /// The instance is gone: so goes what was taken for it, the Node, and then the Machine.
     pub(super) async fn let_go(mut self) -> Result<Action, ReconcileError> {
+        if let Some(again) = self.release().await? {
+            return Ok(Action::requeue_after(again));
+        }
         let notice = self.notice();
         let hops = notice::hops(self.machine, notice.as_ref(), &self.conditions, self.now);
         if let Some(node) = self.draft.status.node_ref.clone() {

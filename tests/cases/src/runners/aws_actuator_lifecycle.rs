@@ -63,7 +63,7 @@ impl World {
         ];
         let credentials = Credentials::Secret(BTreeMap::from(keys));
         let connector = AwsConnector::new(AwsOptions::new(transport, clock, Random::seeded(2)));
-        let cloud = connector.connect(Account { region: "us-east-1".to_owned(), credentials })?;
+        let cloud = connector.connect(Account::new("us-east-1", credentials))?;
         Ok(Self { aws, installed, cloud })
     }
 

@@ -23,16 +23,17 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use tower::ServiceExt as _;
 
-const ZONE: &str = "us-east-1a";
+pub(crate) const ZONE: &str = "us-east-1a";
 
 /// A cloud and a client of it.
-struct World {
-    aws: Aws,
-    installed: Installed,
-    cloud: Arc<dyn Cloud>,
+pub(crate) struct World {
+    pub(crate) aws: Aws,
+    pub(crate) installed: Installed,
+    pub(crate) cloud: Arc<dyn Cloud>,
+    pub(crate) clock: Clock,
 }
 
-fn transport(aws: &Aws) -> Transport {
+pub(crate) fn transport(aws: &Aws) -> Transport {
     Transport::new(aws.clone().map_err(|error| match error {
         NoAnswer::NotSent => TransportError::NotSent(error.to_string()),
         NoAnswer::Lost => TransportError::AnswerLost(error.to_string()),
@@ -40,36 +41,44 @@ fn transport(aws: &Aws) -> Transport {
 }
 
 /// A client with the data of a Secret.
-fn connect(options: AwsOptions, secret: &[(&str, &str)]) -> Arc<dyn Cloud> {
+pub(crate) fn connect(options: AwsOptions, secret: &[(&str, &str)]) -> Arc<dyn Cloud> {
     let data =
         secret.iter().map(|(name, value)| ((*name).to_owned(), Bytes::from((*value).to_owned())));
     let credentials = Credentials::Secret(data.collect());
-    let account = Account { region: "us-east-1".to_owned(), credentials };
+    let account = Account::new("us-east-1", credentials);
     AwsConnector::new(options).connect(account).unwrap()
 }
 
+fn client(installed: &Installed, clock: Clock, transport: Transport) -> Arc<dyn Cloud> {
+    let keys = [
+        ("aws_access_key_id", installed.access_key.as_str()),
+        ("aws_secret_access_key", installed.secret_key.as_str()),
+    ];
+    connect(AwsOptions::new(transport, clock, Random::seeded(2)), &keys)
+}
+
 impl World {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with(|_| {})
     }
 
     /// Signatures are checked; nothing is throttled unless `change` wants it.
-    fn with(change: impl FnOnce(&mut Settings)) -> Self {
+    pub(crate) fn with(change: impl FnOnce(&mut Settings)) -> Self {
         let mut settings = Settings { throttling: Throttling::off(), ..Settings::default() };
         change(&mut settings);
         let clock = Clock::simulated("2026-11-15T12:00:00Z".parse().unwrap());
         let installer = Installer::new("demo", Random::seeded(1)).settings(settings);
         let (aws, installed) = installer.install(clock.clone());
-        let options = AwsOptions::new(transport(&aws), clock, Random::seeded(2));
-        let keys = [
-            ("aws_access_key_id", installed.access_key.as_str()),
-            ("aws_secret_access_key", installed.secret_key.as_str()),
-        ];
-        let cloud = connect(options, &keys);
-        Self { aws, installed, cloud }
+        let cloud = client(&installed, clock.clone(), transport(&aws));
+        Self { aws, installed, cloud, clock }
     }
 
-    fn spec(&self) -> Value {
+    /// Another client, through something of its own.
+    pub(crate) fn through(&self, transport: Transport) -> Arc<dyn Cloud> {
+        client(&self.installed, self.clock.clone(), transport)
+    }
+
+    pub(crate) fn spec(&self) -> Value {
         json!({
             "ami": {"id": self.installed.images["x86_64"]},
             "instanceType": "m5.large",
@@ -81,35 +90,35 @@ impl World {
         })
     }
 
-    async fn resolve(&self, provider_spec: Value) -> Result<Launch, CloudError> {
+    pub(crate) async fn resolve(&self, provider_spec: Value) -> Result<Launch, CloudError> {
         let cluster = self.installed.infra.clone();
         let user_data = Some(Bytes::from_static(b"{\"ignition\": {}}"));
         let cluster_tags = vec![Tag::new("cost", "1")];
         self.cloud.resolve(ResolveRequest { provider_spec, cluster, cluster_tags, user_data }).await
     }
 
-    async fn order(&self, spec: Value, token: &str, count: u32) -> LaunchOrder {
+    pub(crate) async fn order(&self, spec: Value, token: &str, count: u32) -> LaunchOrder {
         let launch = self.resolve(spec).await.unwrap();
         let tags = vec![Tag::name(token), Tag::new(fleetwright_cloud::MACHINE_UID_TAG, token)];
         let count = Count { min: count, max: count };
         LaunchOrder { token: token.to_owned(), launch, count, tags }
     }
 
-    async fn launch(&self, spec: Value, token: &str) -> Instance {
+    pub(crate) async fn launch(&self, spec: Value, token: &str) -> Instance {
         self.cloud.launch(self.order(spec, token, 1).await).await.unwrap().remove(0)
     }
 
-    async fn inventory(&self) -> Vec<Instance> {
+    pub(crate) async fn inventory(&self) -> Vec<Instance> {
         self.cloud.inventory(&self.installed.infra).await.unwrap()
     }
 
-    fn grouped(&self, group: &str) -> Value {
+    pub(crate) fn grouped(&self, group: &str) -> Value {
         let mut spec = self.spec();
         spec["placement"]["group"] = json!({"name": group});
         spec
     }
 
-    async fn group(&self, strategy: Strategy, partitions: Option<u32>) -> String {
+    pub(crate) async fn group(&self, strategy: Strategy, partitions: Option<u32>) -> String {
         let name = strategy.as_str().to_owned();
         let tags = vec![Tag::owned_by(&self.installed.infra), Tag::name(&name)];
         let order = GroupOrder { name: name.clone(), strategy, partitions, tags };
@@ -119,7 +128,7 @@ impl World {
 }
 
 /// Time for everything to settle.
-const LATER: Duration = Duration::from_mins(10);
+pub(crate) const LATER: Duration = Duration::from_mins(10);
 
 #[tokio::test(start_paused = true)]
 async fn an_instance_from_the_cradle_to_the_grave() {
@@ -407,8 +416,7 @@ async fn a_dedicated_host_comes_and_goes() {
     assert_eq!(hosts(world.cloud.leftovers(&world.installed.infra).await.unwrap()), 1);
     world.cloud.retire(std::slice::from_ref(&launched.id)).await.unwrap();
     tokio::time::advance(LATER).await;
-    let terminated = world.cloud.instances([launched.id].into()).await.unwrap().remove(0);
-    world.cloud.release(&spec, &terminated).await.unwrap();
+    world.cloud.release(&spec, "m-0").await.unwrap();
     assert_eq!(hosts(world.cloud.leftovers(&world.installed.infra).await.unwrap()), 0);
 }
 
@@ -476,14 +484,14 @@ async fn on_a_socket() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let uri: http::Uri = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
     let client = fleetwright_cloud::http_client(&HttpOptions::default()).unwrap();
-    let mut options = AwsOptions::new(client, clock, Random::seeded(2));
+    let mut options = AwsOptions::new(client, clock.clone(), Random::seeded(2));
     options.endpoints = Endpoints::all(&uri);
     let keys = [
         ("aws_access_key_id", installed.access_key.as_str()),
         ("aws_secret_access_key", installed.secret_key.as_str()),
     ];
     let cloud = connect(options, &keys);
-    let world = World { aws: aws.clone(), installed: installed.clone(), cloud };
+    let world = World { aws: aws.clone(), installed: installed.clone(), cloud, clock };
     let work = async {
         let order = world.order(world.spec(), "m-0", 2).await;
         aws.fault(Fault::next("RunInstances", Effect::Lost { after: true }));

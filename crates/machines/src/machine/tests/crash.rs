@@ -8,7 +8,13 @@ use crate::group::testbed::Harm;
 const HARMS: [Harm; 4] = [Harm::CrashBefore, Harm::CrashAfter, Harm::LoseAnswer, Harm::Refuse];
 
 /// From nothing to Running and back.
-async fn life(yard: Yard, count: u32, policy: Option<&str>, harm: Option<(usize, Harm)>) -> Yard {
+async fn life(
+    yard: Yard,
+    count: u32,
+    policy: Option<&str>,
+    more: &Value,
+    harm: Option<(usize, Harm)>,
+) -> Yard {
     yard.bed.writes.reset();
     yard.ec2.reset();
     if let Some((write, harm)) = harm {
@@ -21,7 +27,7 @@ async fn life(yard: Yard, count: u32, policy: Option<&str>, harm: Option<(usize,
         }
         None => {
             for number in 0..count {
-                yard.create(&format!("m{number}"), json!({})).await;
+                yard.create(&format!("m{number}"), more.clone()).await;
             }
         }
     }
@@ -49,29 +55,35 @@ async fn life(yard: Yard, count: u32, policy: Option<&str>, harm: Option<(usize,
     yard.stop().await
 }
 
-async fn every_write(count: u32, policy: Option<&str>) {
-    let mut yard = life(Yard::new().await, count, policy, None).await;
+async fn every_write(count: u32, policy: Option<&str>, more: Value) {
+    let mut yard = life(Yard::new().await, count, policy, &more, None).await;
     let writes = yard.bed.writes.count();
     for write in 0..writes {
         // One harm for each write, another one for the next; one Machine gets them all.
         let harms = if count == 1 { &HARMS[..] } else { &HARMS[write % HARMS.len()..][..1] };
         for harm in harms {
-            yard = life(yard, count, policy, Some((write, *harm))).await;
+            yard = life(yard, count, policy, &more, Some((write, *harm))).await;
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_machine_survives_harm_to_every_write() {
-    every_write(1, None).await;
+    every_write(1, None, json!({})).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_gang_survives_harm_to_every_write() {
-    every_write(3, Some("true")).await;
+    every_write(3, Some("true"), json!({})).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn equals_survive_harm_to_every_write() {
-    every_write(2, None).await;
+    every_write(2, None, json!({})).await;
+}
+
+/// Ends between the end of the instance and that of its host are among them.
+#[tokio::test(start_paused = true)]
+async fn a_machine_on_its_own_host_survives_harm_to_every_write() {
+    every_write(1, None, on_own_host()).await;
 }

@@ -9,8 +9,8 @@ use std::{
 use fleetwright_clock::Clock;
 use fleetwright_cloud::{
     Account, Address, AddressKind, Cloud, CloudError, Connector, ErrorClass, Instance,
-    InstanceState, InstanceType, Launch, LaunchOrder, PortFuture, ResolveRequest, Shape, Strategy,
-    Tag,
+    InstanceState, InstanceType, Launch, LaunchOrder, MACHINE_UID_TAG, PortFuture, ResolveRequest,
+    Shape, Strategy, Tag,
 };
 use futures::FutureExt as _;
 use jiff::Timestamp;
@@ -48,6 +48,8 @@ pub(super) struct State {
     pub(super) calls: Vec<String>,
     pub(super) volume_tags: BTreeMap<String, BTreeMap<String, String>>,
     pub(super) balanced: BTreeSet<String>,
+    /// UIDs of the Machines for which there is a host.
+    pub(super) hosts: BTreeSet<String>,
 }
 
 pub(super) struct Entry {
@@ -71,6 +73,7 @@ impl Ec2 {
             calls: Vec::new(),
             volume_tags: BTreeMap::new(),
             balanced: BTreeSet::new(),
+            hosts: BTreeSet::new(),
         };
         Self { state: Arc::new(Mutex::new(state)), writes: None, clock }
     }
@@ -180,6 +183,11 @@ impl Ec2 {
         }
         if order.count.max > state.max_batch {
             return Err(error(ErrorClass::BatchTooBig, "ResourceCountExceeded"));
+        }
+        if shape.tenancy.as_deref() == Some("host") {
+            // The host is there, whatever becomes of the launch.
+            let owner = order.tags.iter().find(|tag| tag.key == MACHINE_UID_TAG);
+            state.hosts.extend(owner.map(|tag| tag.value.clone()));
         }
         let room = state.capacity.get(&shape.zone).copied().unwrap_or(u32::MAX);
         let count = order.count.max.min(room);
@@ -363,6 +371,24 @@ impl Cloud for Ec2 {
         async move {
             self.write("deregister", || {
                 self.state.lock().balanced.remove(&instance.id);
+                Ok(())
+            })
+            .await
+        }
+        .boxed()
+    }
+
+    fn release<'a>(&'a self, _: &'a Value, machine_uid: &'a str) -> PortFuture<'a, ()> {
+        async move {
+            self.write("release", || {
+                let occupied = self.all().into_iter().any(|instance| {
+                    instance.machine_uid() == Some(machine_uid)
+                        && instance.state != InstanceState::Terminated
+                });
+                if occupied {
+                    return Err(error(ErrorClass::InUse, "InvalidHost.Occupied"));
+                }
+                self.state.lock().hosts.remove(machine_uid);
                 Ok(())
             })
             .await

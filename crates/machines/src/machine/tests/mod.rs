@@ -133,6 +133,7 @@ impl Yard {
     async fn assert_clean(&self, made: usize) {
         let alive: Vec<_> = self.ec2.alive().into_iter().map(|instance| instance.id).collect();
         assert!(alive.is_empty(), "left: {alive:?}");
+        assert!(self.ec2.state().hosts.is_empty(), "hosts that nobody needs");
         assert_eq!(self.ec2.all().len(), made, "instances that were ever made");
         assert!(self.nodes().await.is_empty());
     }
@@ -253,4 +254,11 @@ fn reasons(events: &[(String, String)]) -> Vec<&str> {
 
 fn id_of(machine: &Machine) -> String {
     super::instance_id(machine).unwrap_or_else(|| panic!("{} has no instance", machine.name_any()))
+}
+
+/// On a host that is allocated for it alone.
+fn on_own_host() -> Value {
+    let host = json!({"affinity": "DedicatedHost",
+        "dedicatedHost": {"allocationStrategy": "Dynamic"}});
+    provider(&json!({"placement": {"tenancy": "host", "host": host}}))
 }

@@ -274,3 +274,35 @@ async fn a_machine_without_its_cluster_label_is_left_alone() {
     assert_eq!(yard.ec2.calls("launch"), 0);
     assert!(reasons(&yard.bed.events("m").await).contains(&"FailedValidate"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_host_goes_with_a_machine_that_never_got_its_instance() {
+    let yard = Yard::started().await;
+    yard.ec2.state().capacity.insert(ZONE.to_owned(), 0);
+    yard.create("m", on_own_host()).await;
+    yard.says("m", "InsufficientCapacity").await;
+    assert_eq!(yard.ec2.state().hosts.len(), 1);
+    yard.delete("m").await;
+    yard.gone("m").await;
+    yard.assert_clean(0).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_goes_with_a_machine_whose_instance_is_lost() {
+    let yard = Yard::started().await;
+    yard.create("m", on_own_host()).await;
+    let machine = yard.phase("m", "Running").await;
+    yard.ec2.vanish(&id_of(&machine));
+    yard.phase("m", "Failed").await;
+    assert_eq!(yard.ec2.state().hosts.len(), 1);
+    yard.ec2.refuse("release", 1, &refusal(ErrorClass::InUse, "InvalidHost.Occupied"));
+    yard.ec2.refuse("release", 1, &refusal(ErrorClass::Credentials, "UnauthorizedOperation"));
+    yard.delete("m").await;
+    yard.gone("m").await;
+    yard.assert_clean(0).await;
+    let events = yard.bed.events("m").await;
+    let told = |(reason, text): &(String, String)| {
+        reason == "FailedDelete" && text.contains("UnauthorizedOperation")
+    };
+    assert!(events.iter().any(told), "{events:?}");
+}
