@@ -24,6 +24,11 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
+    /// The cluster of a kubeconfig.
+    pub(crate) fn with_kubeconfig(file: PathBuf) -> Self {
+        Self { kubeconfig: Some(file), context: None, namespace: MACHINE_NAMESPACE.to_owned() }
+    }
+
     /// A client for the cluster.
     pub(crate) async fn client(&self) -> anyhow::Result<Client> {
         let mut config = self.config().await?;

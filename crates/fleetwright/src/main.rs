@@ -1,8 +1,10 @@
 //! Fleetwright: machines for Kubernetes, made, placed, watched and retired.
 
+mod aws;
 mod connection;
 mod crds;
 mod data_dir;
+mod destroy;
 mod generate;
 mod kubeconfig;
 mod run;
@@ -43,6 +45,8 @@ enum Command {
     /// Tell what was done about a Machine, a MachineSet or a placement group, what it waits for,
     /// and why.
     Explain(views::ExplainArguments),
+    /// Remove what Fleetwright made in the cloud, and nothing else.
+    Destroy(destroy::DestroyArguments),
     /// Meddle with the simulated clouds: capacity, faults, instances that fail.
     Sim(sim::SimArguments),
     /// Watch, on a node, for the cloud taking its instance back, and say so on the Node.
@@ -74,6 +78,7 @@ fn main() -> ExitCode {
         Command::Up(arguments) => up::run(arguments),
         Command::Run(arguments) => run::run(arguments),
         Command::Sim(arguments) => sim::run(arguments),
+        Command::Destroy(arguments) => destroy::run(arguments),
         Command::Tree(arguments) => views::run_tree(&arguments),
         Command::Explain(arguments) => views::run_explain(&arguments),
         Command::TerminationHandler(arguments) => termination_handler::run(arguments),
@@ -86,7 +91,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("fleetwright: {error:#}");
-            ExitCode::from(FAILURE)
+            ExitCode::from(destroy::exit_code(&error).unwrap_or(FAILURE))
         }
     }
 }

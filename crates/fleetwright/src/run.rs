@@ -1,12 +1,10 @@
 //! `fleetwright run`: the controllers on a real cluster.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail};
 use fleetwright_api::{config::Infrastructure, names};
 use fleetwright_clock::{Clock, Random};
-use fleetwright_cloud::{HttpOptions, http_client};
-use fleetwright_cloud_aws::{AwsConnector, AwsOptions, Endpoints};
 use fleetwright_runtime::{
     LeaderElection, Leadership, Metrics, Stage, Tasks,
     config::{self, Config, Sources},
@@ -20,7 +18,7 @@ use kube::{Api, Client};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::{connection::Connection, print_line, signals::stop_signal};
+use crate::{aws, connection::Connection, print_line, signals::stop_signal};
 
 /// How long controllers may take to stop.
 const STOP_LIMIT: Duration = Duration::from_secs(30);
@@ -95,7 +93,7 @@ async fn serve_until_stopped(arguments: RunArguments) -> anyhow::Result<()> {
         client: Box::new(move |_| client.clone()),
         namespace: config.machine_namespace.clone(),
         controllers: config.controllers.clone(),
-        connector: Arc::new(connector(&clock, &random)?),
+        connector: Arc::new(aws::connector(&clock, &random)?),
         launch: config.launch.clone(),
         drain: config.drain.clone(),
         repair: config.repair.clone(),
@@ -225,16 +223,6 @@ async fn serve_reports(
         });
     }
     Ok(())
-}
-
-fn connector(clock: &Clock, random: &Random) -> anyhow::Result<AwsConnector> {
-    let environment: BTreeMap<String, String> = std::env::vars().collect();
-    let transport = http_client(&HttpOptions::default()).context("cannot make a client for AWS")?;
-    Ok(AwsConnector::new(AwsOptions {
-        endpoints: Endpoints::default().or_from(&environment),
-        environment,
-        ..AwsOptions::new(transport, clock.clone(), random.fork())
-    }))
 }
 
 /// The name of this host, for events and the lease.

@@ -6,3 +6,5 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail like tests")]
 
 mod aws;
+mod destroy;
+mod requests;
