@@ -4,7 +4,7 @@ use std::{error::Error as _, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::FutureExt as _;
-use http::{Request, Response, Uri};
+use http::{Request, Response, Uri, uri::Scheme};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
 use hyper_util::{
@@ -93,7 +93,7 @@ pub fn http_client(options: &HttpOptions) -> Result<Transport, HttpClientError> 
     let connector = Connector::new(tower::service_fn(move |uri: Uri| {
         let connection = match proxies.of(&uri) {
             None => direct.clone().oneshot(uri).boxed(),
-            Some(proxy) => tunnel(proxy).oneshot(uri).boxed(),
+            Some(proxy) => tunnel(proxy).oneshot(with_port(uri)).boxed(),
         };
         async move { tokio::time::timeout(connect_timeout, connection).await? }
     }));
@@ -132,6 +132,16 @@ async fn exchange(
     let body = Limited::new(body, largest).collect().await;
     let body = body.map_err(|error| TransportError::AnswerLost(error.to_string()))?;
     Ok(Response::from_parts(head, body.to_bytes()))
+}
+
+/// The same place with its port, which a tunnel would otherwise take to be that of TLS.
+fn with_port(uri: Uri) -> Uri {
+    match uri.host() {
+        Some(host) if uri.port().is_none() && uri.scheme() == Some(&Scheme::HTTP) => {
+            format!("http://{host}:80").parse().unwrap_or(uri)
+        }
+        _ => uri,
+    }
 }
 
 fn chain(error: &(dyn std::error::Error + 'static)) -> String {

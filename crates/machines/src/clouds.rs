@@ -415,3 +415,23 @@ impl fmt::Debug for Clouds {
         f.write_str("Clouds")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_the_infrastructure_says_about_aws() {
+        let status = json!({
+            "region": "us-gov-west-1",
+            "serviceEndpoints": [{"name": "ec2", "url": "https://ec2.example.com"}],
+            "ipFamily": "DualStackIPv4Primary",
+        });
+        let platform = platform(&serde_json::from_value(status).unwrap());
+        assert_eq!(platform.endpoints["ec2"], "https://ec2.example.com");
+        assert_eq!(platform.ip_family.as_deref(), Some("DualStackIPv4Primary"));
+        assert_eq!(super::platform(&AWSPlatformStatus::default()), Platform::default());
+    }
+}
