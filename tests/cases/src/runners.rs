@@ -15,6 +15,7 @@ mod aws_tags;
 mod aws_webhook_admission;
 mod aws_webhook_providerspec_validate;
 mod machine_pass;
+mod small_world;
 mod spot_autoscaler;
 mod spot_aws_market_options;
 mod spot_drain;

@@ -1,7 +1,7 @@
 //! The end of a Machine: its Node is emptied, its instance terminated, its Node removed; and what is
 //! left to do when the instance went by itself.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use fleetwright_api::names::{annotation, condition, event, finalizer, reason};
 use fleetwright_cloud::{ErrorClass, Instance, InstanceState};
@@ -27,6 +27,27 @@ use crate::{
 
 /// How soon to look again at pods that were left behind.
 const CLEAN_UP_AGAIN: Duration = Duration::from_secs(20);
+
+/// What becomes of the instances of a Machine that goes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Leaving {
+    /// Those to take from their load balancers and to terminate.
+    pub retire: Vec<Arc<Instance>>,
+    /// What the Machine says of its instance; none when there is none.
+    pub state: Option<InstanceState>,
+}
+
+/// What becomes of the instances of a Machine that goes. Those that go already are left to it.
+pub fn leaving(found: &[Arc<Instance>]) -> Leaving {
+    let goes = |instance: &&Arc<Instance>| {
+        matches!(instance.state, InstanceState::ShuttingDown | InstanceState::Terminated)
+    };
+    let last = found.iter().max_by_key(|instance| instance.state.exists());
+    Leaving {
+        retire: found.iter().filter(|instance| !goes(instance)).cloned().collect(),
+        state: last.map(|instance| instance.state),
+    }
+}
 
 impl Pass<'_> {
     /// Removes every instance that is the Machine's.
@@ -65,13 +86,8 @@ impl Pass<'_> {
             found.extend(self.shown(&site, id).await?);
         }
         let spec = self.machine.spec.provider_spec.value.clone().unwrap_or_default();
-        let going: Vec<_> = found
-            .iter()
-            .filter(|instance| {
-                !matches!(instance.state, InstanceState::ShuttingDown | InstanceState::Terminated)
-            })
-            .collect();
-        for instance in &going {
+        let Leaving { retire, state } = leaving(&found);
+        for instance in &retire {
             match site.cloud.deregister(&spec, instance).await {
                 Ok(()) => {}
                 // A load balancer that is gone holds nobody.
@@ -79,14 +95,14 @@ impl Pass<'_> {
                 Err(error) => return Err(retry(error)),
             }
         }
-        if !going.is_empty() {
-            let ids: BTreeSet<String> = going.iter().map(|instance| instance.id.clone()).collect();
+        if !retire.is_empty() {
+            let ids: BTreeSet<String> = retire.iter().map(|instance| instance.id.clone()).collect();
             site.retire(ids).await.map_err(retry)?;
             let text = format!("Deleted machine {}", self.name());
             self.tell(EventType::Normal, event::DELETE, &text);
         }
-        if let Some(instance) = found.iter().max_by_key(|instance| instance.state.exists()) {
-            record_state(&mut self.draft, instance.state);
+        if let Some(state) = state {
+            record_state(&mut self.draft, state);
         }
         Ok(())
     }

@@ -3,10 +3,11 @@
 //! [`fleetwright_lifecycle::phase`] is the life of a Machine; this module answers its questions
 //! from an inventory of the cloud, and carries out what it asks for:
 //!
-//! - [`find`] says which instance is a Machine's, [`observe`] what the Machine then says of it.
+//! - [`find`] says which instance is a Machine's, [`look`] whether it exists, [`observe`] what the
+//!   Machine then says of it.
 //! - [`wish`] turns a Machine into something that can be launched, or says what is missing.
 //! - [`launching`] is what a Machine says while it has no instance, and when it gives up.
-//! - `reconcile` is one pass, `ending` what it does to a Machine that goes, `write` its writes:
+//! - `reconcile` is one pass, [`ending`] what it does to a Machine that goes, `write` its writes:
 //!   status and metadata, each only when it changed.
 //! - `echo` keeps passes off versions that we have replaced ourselves.
 //! - [`nodes`] finds, labels, empties and removes its Node.
@@ -15,10 +16,11 @@
 //! one writer. Upstream has three, which patch one list of conditions.
 
 mod echo;
-mod ending;
+pub mod ending;
 pub mod find;
 pub mod group_gate;
 pub mod launching;
+pub mod look;
 mod metrics;
 pub mod nodes;
 mod notice;

@@ -31,6 +31,7 @@ use super::{
     group_gate::{self, Passed},
     instance_id, launching,
     launching::{Circumstances, News, Outlook},
+    look::{self, Youth},
     metrics::{FailureLabels, MachineMetrics, PhaseLabels},
     nodes::{self, NodeError, Nodes},
     observe::{Draft, observe, record_failure, record_instance, record_state},
@@ -52,8 +53,6 @@ use crate::{
 
 /// What is known of the cloud is at most this old when a Machine is looked at.
 pub(super) const AGE: Duration = Duration::from_mins(2);
-/// An instance that was just made may not show yet, as upstream.
-const NOT_SHOWN_YET: Duration = Duration::from_secs(20);
 /// How soon a launch that is under way is looked at again; its end wakes the Machine earlier.
 pub(super) const UNDER_WAY: Duration = Duration::from_secs(5);
 
@@ -223,6 +222,8 @@ impl Pass<'_> {
         {
             again = self.clean_up().await;
         }
+        let starting = self.instance.as_deref().and_then(look::again);
+        let again = again.into_iter().chain(starting).min();
         self.finish(end, again).await
     }
 
@@ -331,24 +332,14 @@ impl Pass<'_> {
             && let Some(id) = &id
         {
             self.instance = self.shown(&site, id).await?;
-            if self.instance.is_none() && self.is_new() {
-                return Err(Failure::later(
-                    UPDATE_ERROR,
-                    NOT_SHOWN_YET,
-                    format!(
-                        "Machine was already created, InstanceID is set in providerStatus: {id} does not show yet"
-                    ),
-                ));
-            }
         }
-        let Some(instance) = &self.instance else { return Ok(false) };
-        if !instance.state.exists() {
+        let exists = look::exists(id.as_deref(), self.instance.as_deref(), &self.youth())?;
+        if let Some(instance) = self.instance.as_ref().filter(|_| !exists) {
             // It was made, if nobody wrote that down yet.
             record_instance(&mut self.draft, &instance.id.clone());
             self.draft.spec.provider_id.get_or_insert_with(|| instance.provider_id.clone());
-            return Ok(false);
         }
-        Ok(true)
+        Ok(exists)
     }
 
     /// Asks the cloud for one instance that the inventory does not show: it may have lost the tag
@@ -367,16 +358,15 @@ impl Pass<'_> {
         }))
     }
 
-    /// Whether the instance was made so recently that it may not show, whatever was seen of it
-    /// before.
-    fn is_new(&self) -> bool {
+    fn youth(&self) -> Youth {
         let status = &self.draft.status;
-        let updated = status.last_updated.as_ref().map_or(Timestamp::MIN, |time| time.0);
-        let after =
-            |time: Timestamp, wait: Duration| time.saturating_add(wait).is_ok_and(|t| t > self.now);
-        let launched = self.intent.as_ref().ok().and_then(Option::as_ref).map(|intent| intent.at);
-        (status.addresses.is_empty() && after(updated, NOT_SHOWN_YET))
-            || launched.is_some_and(|at| after(at, self.of.config.settle_time.0))
+        Youth {
+            has_addresses: !status.addresses.is_empty(),
+            updated: status.last_updated.as_ref().map(|time| time.0),
+            launched: self.intent.as_ref().ok().and_then(Option::as_ref).map(|intent| intent.at),
+            settle_time: self.of.config.settle_time.0,
+            now: self.now,
+        }
     }
 
     /// Has an instance made.

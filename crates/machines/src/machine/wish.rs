@@ -10,6 +10,7 @@ use fleetwright_api::{
 };
 use fleetwright_cloud::{CloudError, Launch, ResolveRequest};
 use fleetwright_runtime::{ObjectKey, config::Span};
+use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt as _;
 use serde_json::Value;
 
@@ -85,8 +86,13 @@ fn user_data(
     let name = config.user_data_secret.as_ref().map(|secret| secret.name.as_str());
     let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(None) };
     let key = ObjectKey::new(machine.namespace().unwrap_or_default(), name);
-    let found = clouds.secrets().get(&key).ok_or_else(|| {
-        Obstacle::Missing(format!("failed to get user data: secrets {name:?} not found"))
+    user_data_in(&key, clouds.secrets().get(&key).as_deref()).map(Some)
+}
+
+/// The user data in a Secret.
+pub fn user_data_in(key: &ObjectKey, found: Option<&Secret>) -> Result<Bytes, Obstacle> {
+    let found = found.ok_or_else(|| {
+        Obstacle::Missing(format!("failed to get user data: secrets {:?} not found", key.name))
     })?;
     let data = found.data.as_ref().and_then(|data| data.get(secret::USER_DATA));
     let data = data.ok_or_else(|| {
@@ -95,7 +101,7 @@ fn user_data(
             secret::USER_DATA
         ))
     })?;
-    Ok(Some(data.0.clone().into()))
+    Ok(data.0.clone().into())
 }
 
 /// The launch of a Machine.

@@ -70,6 +70,8 @@ async fn a_gang_is_launched_in_one_request() {
     assert_one_to_one(&yard, 5).await;
     let launches = yard.ec2.state().launches.clone();
     assert_eq!(launches.iter().map(|(_, min, max)| (*min, *max)).collect::<Vec<_>>(), [(5, 5)]);
+    sleep(Duration::from_hours(1)).await;
+    assert_eq!(yard.ec2.calls("tag"), 5, "each is tagged once");
 }
 
 #[tokio::test(start_paused = true)]
