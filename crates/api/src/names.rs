@@ -101,6 +101,10 @@ pub mod annotation {
     pub const CLONED_FROM_GROUP_KIND: &str = "machine.openshift.io/cloned-from-groupkind";
     /// On a request for repair: the name of its template.
     pub const CLONED_FROM_NAME: &str = "machine.openshift.io/cloned-from-name";
+    /// On a Machine: how long its drain may take, as text such as `10m`; what is left then stays.
+    pub const DRAIN_TIMEOUT: &str = "fleetwright.dev/drain-timeout";
+    /// On a MachineSet: whether its Machines are launched together, and how.
+    pub const GANG: &str = "fleetwright.dev/gang";
     /// On any object: what is about to be done outside, written before it is done. Versioned JSON.
     pub const INTENT: &str = "fleetwright.dev/intent";
     /// On a MachineSet or Machine: how long to wait for capacity before the Machine fails, as text
@@ -132,8 +136,6 @@ pub mod condition {
     pub const MACHINE_CREATED: &str = "MachineCreated";
     /// Provider status on AWS: the launch.
     pub const MACHINE_CREATION: &str = "MachineCreation";
-    /// MachineSet: no more fit into its spread placement group.
-    pub const SPREAD_LIMIT_REACHED: &str = "SpreadLimitReached";
     /// MachineHealthCheck: few enough are unhealthy.
     pub const REMEDIATION_ALLOWED: &str = "RemediationAllowed";
     /// MachineHealthCheck: the template for repairs is there.
@@ -310,6 +312,8 @@ pub mod event {
     pub const EXTERNAL_ANNOTATION_ADDED: &str = "ExternalAnnotationAdded";
     /// Machine: nobody else could be asked.
     pub const EXTERNAL_ANNOTATION_FAILED: &str = "ExternalAnnotationFailed";
+    /// Of the Infrastructure: an instance of the cluster is nobody's.
+    pub const INSTANCE_WITHOUT_MACHINE: &str = "InstanceWithoutMachine";
     /// A group or a MachineSet could not be brought to what is wanted.
     pub const RECONCILE_ERROR: &str = "ReconcileError";
 }
@@ -336,6 +340,8 @@ pub mod tag {
     pub const MACHINE_UID: &str = "fleetwright-machine-uid";
     /// The launch an instance was made by, together with others.
     pub const GANG: &str = "fleetwright-gang";
+    /// The UID of the Infrastructure of the cluster an instance was launched by.
+    pub const CLUSTER_UID: &str = "fleetwright-cluster-uid";
 
     /// The key of the tag that says which cluster a thing belongs to.
     pub fn cluster(infrastructure_name: &str) -> String {

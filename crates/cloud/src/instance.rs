@@ -119,6 +119,11 @@ impl Instance {
         self.tags.get(crate::MACHINE_UID_TAG).map(String::as_str)
     }
 
+    /// The UID of the cluster that it was launched by.
+    pub fn cluster_uid(&self) -> Option<&str> {
+        self.tags.get(crate::CLUSTER_UID_TAG).map(String::as_str)
+    }
+
     /// The gang that it was launched with.
     pub fn gang(&self) -> Option<&str> {
         self.tags.get(crate::GANG_TAG).map(String::as_str)

@@ -34,3 +34,6 @@ pub use proxy::{Proxies, ProxyError};
 pub const MACHINE_UID_TAG: &str = "fleetwright-machine-uid";
 /// Tag on an instance: the token of the launch that made it together with others.
 pub const GANG_TAG: &str = "fleetwright-gang";
+/// Tag: UID of the Infrastructure object of the Kubernetes cluster whose Machine it was launched for.
+/// Two clusters may have the same name; they never have the same UID.
+pub const CLUSTER_UID_TAG: &str = "fleetwright-cluster-uid";

@@ -106,7 +106,8 @@ pub trait Cloud: Send + Sync + 'static {
     ) -> PortFuture<'a, ()>;
 
     /// Gives back what was taken for the instance of a Machine alone (a dedicated host), once the
-    /// instance is terminated, or if there never was one. Nothing to give back is no error.
+    /// instance is terminated, or if there never was one. Nothing to give back is no error;
+    /// [`crate::ErrorClass::InUse`] while the instance is there.
     fn release<'a>(
         &'a self,
         _provider_spec: &'a Value,

@@ -77,6 +77,8 @@ pub struct Site {
     pub inventory: Inventory,
     /// The name of the cluster in the cloud.
     pub cluster: String,
+    /// What tells the cluster from others of its name.
+    pub cluster_uid: String,
     /// Tags of everything that is made for the cluster.
     pub cluster_tags: Vec<Tag>,
     hurry: Mutex<Option<Instant>>,
@@ -190,6 +192,7 @@ pub struct Opened {
 struct Whereabouts {
     region: String,
     cluster: String,
+    cluster_uid: String,
     cluster_tags: Vec<Tag>,
     platform: Platform,
     secret: Option<(ObjectKey, Arc<Secret>)>,
@@ -202,15 +205,30 @@ impl Whereabouts {
 
     fn version(&self) -> Version {
         let secret = self.secret.as_ref().and_then(|(_, secret)| secret.resource_version());
-        (self.cluster.clone(), self.cluster_tags.clone(), self.platform.clone(), secret)
+        let (cluster, tags) = (self.cluster.clone(), self.cluster_tags.clone());
+        Version {
+            cluster,
+            cluster_uid: self.cluster_uid.clone(),
+            tags,
+            platform: self.platform.clone(),
+            secret,
+        }
     }
 }
 
 /// What a site is known by, and which version of what it was made from.
 type SiteKey = (String, Option<ObjectKey>);
 
-/// What a site was made from: cluster, tags, cloud, and the version of the Secret.
-type Version = (String, Vec<Tag>, Platform, Option<String>);
+/// What a site was made from.
+#[derive(Clone, Debug, PartialEq)]
+struct Version {
+    cluster: String,
+    cluster_uid: String,
+    tags: Vec<Tag>,
+    platform: Platform,
+    /// The version of the Secret.
+    secret: Option<String>,
+}
 
 struct Entry {
     version: Version,
@@ -287,13 +305,14 @@ impl Clouds {
             Some(secret) => format!("{} as {secret}", whereabouts.region),
             None => whereabouts.region.clone(),
         };
-        let Whereabouts { cluster, cluster_tags, .. } = whereabouts;
+        let Whereabouts { cluster, cluster_uid, cluster_tags, .. } = whereabouts;
         let inventory = Inventory::new(cloud.clone(), cluster.clone(), InventoryOptions::default());
         let site = Arc::new(Site {
             name,
             cloud,
             inventory,
             cluster,
+            cluster_uid,
             cluster_tags,
             hurry: Mutex::default(),
             hurried: Notify::new(),
@@ -316,6 +335,7 @@ impl Clouds {
             .cluster()
             .ok_or(NoSite::Infrastructure { lacks: "has no status.infrastructureName" })?
             .to_owned();
+        let cluster_uid = infrastructure.uid().unwrap_or_default();
         let aws = infrastructure.aws();
         let region = Some(region)
             .filter(|region| !region.is_empty())
@@ -336,7 +356,7 @@ impl Clouds {
             },
         };
         let platform = aws.map(platform).unwrap_or_default();
-        Ok(Whereabouts { region, cluster, cluster_tags, platform, secret })
+        Ok(Whereabouts { region, cluster, cluster_uid, cluster_tags, platform, secret })
     }
 
     fn connect(&self, whereabouts: &Whereabouts) -> Result<Arc<dyn Cloud>, NoSite> {

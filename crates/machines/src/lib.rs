@@ -8,11 +8,13 @@
 //! - [`set`] is the MachineSet controller.
 //! - [`group`] is the AWSPlacementGroup controller, and what its groups mean for a launch.
 //! - [`health`] is the MachineHealthCheck controller.
+//! - [`authority`] says whether a Machine or MachineSet is ours while a cluster moves to another API.
 //! - [`admit`] holds the rules for what users may write.
 //!
 //! Each folder has pure decisions (`decide.rs`) apart from the code that carries them out.
 
 pub mod admit;
+pub mod authority;
 pub mod clouds;
 mod conditions;
 pub mod group;

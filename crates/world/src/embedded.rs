@@ -143,7 +143,7 @@ pub async fn tell_where(client: &Client, url: &str) -> Result<(), SeedError> {
         "metadata": {"name": SIMULATION},
         "data": {SIMULATION_URL: url},
     });
-    api.patch(SIMULATION, &PatchParams::apply("fleetwright/seed").force(), &Patch::Apply(object))
+    api.patch(SIMULATION, &PatchParams::apply(seed::MANAGER).force(), &Patch::Apply(object))
         .await
         .map(drop)
         .map_err(|source| SeedError::new("the ConfigMap of the simulated clouds", source))

@@ -5,6 +5,7 @@
 //! - [`simulation`] is simulated clouds and nodes, behind the protocols that the real ones speak.
 //! - [`handlers`] is the termination handler on simulated nodes.
 //! - [`seed`] is what an installer leaves in the Kubernetes API.
+//! - [`webhooks`] has an embedded API ask our rules before it takes an object.
 //! - [`client`] is how parts of one process talk to the embedded API.
 
 pub mod client;
@@ -14,4 +15,4 @@ pub mod handlers;
 mod hosts;
 pub mod seed;
 pub mod simulation;
-mod webhooks;
+pub mod webhooks;

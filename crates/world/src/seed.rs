@@ -15,7 +15,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 /// Who writes these objects.
-const MANAGER: &str = "fleetwright/seed";
+pub(crate) const MANAGER: &str = "fleetwright/seed";
 /// The namespace of our own objects.
 pub const SYSTEM_NAMESPACE: &str = "fleetwright-system";
 /// How often a definition is looked at until it is served, and how often at most.

@@ -10,10 +10,10 @@ use kube::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::seed::SeedError;
+use crate::seed::{MANAGER, SeedError};
 
 /// Has the server ask us before it takes Machines, MachineSets and placement groups.
-pub(crate) async fn register(
+pub async fn register(
     running: &Running,
     client: &Client,
     clock: Clock,
@@ -47,11 +47,7 @@ where
         + std::fmt::Debug,
 {
     Api::<K>::all(client.clone())
-        .patch(
-            &object.name_any(),
-            &PatchParams::apply("fleetwright/seed").force(),
-            &Patch::Apply(object),
-        )
+        .patch(&object.name_any(), &PatchParams::apply(MANAGER).force(), &Patch::Apply(object))
         .await
         .map(drop)
         .map_err(|source| SeedError::new(&format!("the {}", K::kind(&())), source))

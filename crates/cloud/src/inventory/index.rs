@@ -16,6 +16,7 @@ pub(super) struct Index {
     machine_uids: Ids,
     names: Ids,
     gangs: Ids,
+    groups: Ids,
 }
 
 impl Index {
@@ -35,6 +36,10 @@ impl Index {
         let mut gang = self.named(&self.gangs, token);
         gang.sort_by_key(|instance| (instance.launch_index, instance.id.clone()));
         gang
+    }
+
+    pub(super) fn by_group(&self, group: &str) -> Vec<Arc<Instance>> {
+        self.named(&self.groups, group)
     }
 
     pub(super) fn all(&self) -> Vec<Arc<Instance>> {
@@ -78,10 +83,12 @@ impl Index {
         let name = |instance: &Instance| instance.tags.get(NAME_TAG).cloned();
         let uid = |instance: &Instance| instance.machine_uid().map(str::to_owned);
         let gang = |instance: &Instance| instance.gang().map(str::to_owned);
+        let group = |instance: &Instance| instance.group.clone();
         let (was, is) = (before.as_deref(), after.map(Arc::as_ref));
         move_id(&mut self.names, id, was.and_then(name), is.and_then(name));
         move_id(&mut self.machine_uids, id, was.and_then(uid), is.and_then(uid));
         move_id(&mut self.gangs, id, was.and_then(gang), is.and_then(gang));
+        move_id(&mut self.groups, id, was.and_then(group), is.and_then(group));
         before
     }
 }

@@ -36,11 +36,18 @@ pub struct InventoryOptions {
     pub gather: Duration,
     /// How long what we did ourselves counts although reads do not show it.
     pub grace: Duration,
+    /// The same for tags. It is longer: to put them on again is of no use, and nobody decides
+    /// anything by a tag that is missing.
+    pub tag_grace: Duration,
 }
 
 impl Default for InventoryOptions {
     fn default() -> Self {
-        Self { gather: Duration::from_millis(200), grace: Duration::from_secs(90) }
+        Self {
+            gather: Duration::from_millis(200),
+            grace: Duration::from_secs(90),
+            tag_grace: Duration::from_mins(15),
+        }
     }
 }
 
@@ -183,6 +190,11 @@ impl Inventory {
         self.0.state.lock().index.by_gang(token)
     }
 
+    /// The instances in a placement group, as far as they are the cluster's.
+    pub fn by_group(&self, group: &str) -> Vec<Arc<Instance>> {
+        self.0.state.lock().index.by_group(group)
+    }
+
     /// Every instance, sorted by identifier.
     pub fn all(&self) -> Vec<Arc<Instance>> {
         self.0.state.lock().index.all()
@@ -256,15 +268,15 @@ async fn read(inner: &Weak<Inner>) -> Result<(), CloudError> {
     if let Some(inner) = inner.upgrade() {
         let mut state = inner.state.lock();
         state.read_at = Some(began);
-        state.show(instances, inner.options.grace);
+        state.show(instances, began, inner.options);
     }
     Ok(())
 }
 
 impl State {
     /// Shows what was read, corrected by what we know better, and tells what changed.
-    fn show(&mut self, read: Vec<Instance>, grace: Duration) {
-        let corrected = self.overlay.correct(read, Instant::now(), grace);
+    fn show(&mut self, read: Vec<Instance>, began: Instant, options: InventoryOptions) {
+        let corrected = self.overlay.correct(read, began, Instant::now(), options);
         let changes = self.index.replace(corrected);
         self.tell(&changes);
     }

@@ -187,6 +187,48 @@ async fn tags_and_retirement_are_known_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn tags_are_remembered_until_a_read_shows_them_and_no_longer() {
+    let (fake, inventory) = inventory();
+    fake.shown.lock().push(instance("i-1", InstanceState::Running, "u"));
+    inventory.since(Instant::now()).await.unwrap();
+    let named = |inventory: &Inventory| inventory.by_name("worker-0").len();
+    inventory.tagged(&["i-1".to_owned()], &[Tag::name("worker-0")]);
+    for _ in 0..5 {
+        tokio::time::advance(Duration::from_mins(2)).await;
+        inventory.since(Instant::now()).await.unwrap();
+        assert_eq!(named(&inventory), 1, "it does not show yet");
+    }
+    let tag = ("Name".to_owned(), "worker-0".to_owned());
+    fake.shown.lock()[0].tags.extend([tag]);
+    inventory.since(Instant::now()).await.unwrap();
+    assert_eq!(named(&inventory), 1);
+    fake.shown.lock()[0].tags.remove("Name");
+    inventory.since(Instant::now()).await.unwrap();
+    assert_eq!(named(&inventory), 0, "somebody took it off");
+    // What never shows is not believed for ever.
+    inventory.tagged(&["i-1".to_owned()], &[Tag::name("worker-0")]);
+    tokio::time::advance(Duration::from_mins(15)).await;
+    inventory.since(Instant::now()).await.unwrap();
+    assert_eq!(named(&inventory), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn instances_are_found_by_their_group() {
+    let (_fake, inventory) = inventory();
+    let in_group = |id: &str, group: &str| Instance {
+        group: Some(group.to_owned()),
+        ..instance(id, InstanceState::Running, id)
+    };
+    inventory.seen(&[in_group("i-1", "g"), in_group("i-2", "other")]);
+    let ids = |group: &str| -> Vec<String> {
+        inventory.by_group(group).iter().map(|instance| instance.id.clone()).collect()
+    };
+    assert_eq!((ids("g"), ids("none")), (vec!["i-1".to_owned()], Vec::new()));
+    inventory.seen(&[in_group("i-1", "other")]);
+    assert_eq!((ids("g").len(), ids("other").len()), (0, 2));
+}
+
+#[tokio::test(start_paused = true)]
 async fn only_what_changed_is_told() {
     let (fake, inventory) = inventory();
     let mut changes = inventory.changes();

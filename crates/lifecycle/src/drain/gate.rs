@@ -6,8 +6,6 @@ use crate::phase::Phase;
 
 /// Annotation of a Machine that is not to be drained, whatever its value.
 pub const EXCLUDE_NODE_DRAINING: &str = "machine.openshift.io/exclude-node-draining";
-/// Annotation of a Machine: how long its drain may take (`10m`); what is left then stays.
-pub const DRAIN_TIMEOUT: &str = "fleetwright.dev/drain-timeout";
 
 /// Condition of a Machine: its Node is empty.
 pub const DRAINED: &str = "Drained";

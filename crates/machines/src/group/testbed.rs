@@ -12,7 +12,11 @@ use std::{
     time::Duration,
 };
 
-use fleetwright_api::{config::Infrastructure, machine::Machine, placement::AWSPlacementGroup};
+use fleetwright_api::{
+    config::Infrastructure,
+    machine::{Machine, MachineSet},
+    placement::AWSPlacementGroup,
+};
 use fleetwright_apiserver::{
     Limits, Server,
     auth::authn::signing::SigningKey,
@@ -30,7 +34,10 @@ use fleetwright_runtime::{EventRecorder, Informer, Metrics};
 use futures::{FutureExt, future::BoxFuture};
 use http::{Method, Request, Response};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Event, Secret};
+use k8s_openapi::{
+    api::core::v1::{Event, Secret},
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
 use kube::{
     Api, Client, Resource,
     api::{Patch, PatchParams, PostParams},
@@ -139,8 +146,13 @@ pub(crate) struct Bed {
 
 impl Bed {
     pub(crate) async fn start() -> Self {
+        Self::seeded(1).await
+    }
+
+    /// Beds of different seeds have different UIDs.
+    pub(crate) async fn seeded(seed: u64) -> Self {
         let clock = Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap());
-        let random = Random::seeded(1);
+        let random = Random::seeded(seed);
         let settings = Settings {
             clock: clock.clone(),
             random: random.fork(),
@@ -169,7 +181,7 @@ impl Bed {
     /// What an installer leaves.
     async fn furnish(&self) {
         for crd in fleetwright_api::crds() {
-            self.create_anywhere(&crd).await;
+            self.create_anywhere(&between_apis(&crd)).await;
         }
         self.create_anywhere(&namespace()).await;
         sleep(Duration::from_secs(1)).await;
@@ -304,6 +316,18 @@ impl Bed {
         });
         Supervised { stop, tasks }
     }
+}
+
+/// A definition as in clusters that move to Cluster API: there, status says whose a resource is.
+fn between_apis(crd: &CustomResourceDefinition) -> CustomResourceDefinition {
+    let mut crd = serde_json::to_value(crd).unwrap();
+    let kind = crd["spec"]["names"]["kind"].as_str();
+    if kind == Some(Machine::KIND) || kind == Some(MachineSet::KIND) {
+        let schema = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+        schema["properties"]["status"]["properties"]["authoritativeAPI"] =
+            json!({"type": "string"});
+    }
+    serde_json::from_value(crd).unwrap()
 }
 
 fn namespace() -> k8s_openapi::api::core::v1::Namespace {

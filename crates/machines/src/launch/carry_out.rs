@@ -7,10 +7,11 @@ use std::{
     time::Duration,
 };
 
-use fleetwright_api::{aws::AWSMachineProviderStatus, machine::Machine};
+use fleetwright_api::{aws::AWSMachineProviderStatus, machine::Machine, names::reason};
 use fleetwright_clock::BackoffPolicy;
 use fleetwright_cloud::{
-    CloudError, Count, ErrorClass, GANG_TAG, Instance, Launch, LaunchOrder, MACHINE_UID_TAG, Tag,
+    CLUSTER_UID_TAG, CloudError, Count, ErrorClass, GANG_TAG, Instance, Launch, LaunchOrder,
+    MACHINE_UID_TAG, Tag,
 };
 use futures::{StreamExt as _, stream};
 use kube::{
@@ -93,7 +94,7 @@ pub(super) async fn launch(shared: &Arc<Shared>, site: &Site, what: &Launch, bat
         token: batch.token.clone(),
         launch: what.clone(),
         count: Count { min: batch.min, max: batch.size },
-        tags: tags(batch),
+        tags: tags(batch, &site.cluster_uid),
     };
     tracing::info!(token = batch.token, count = batch.size, again = batch.again, "launching");
     let answer = site.cloud.launch(order).await;
@@ -106,11 +107,14 @@ pub(super) async fn launch(shared: &Arc<Shared>, site: &Site, what: &Launch, bat
 
 /// Tags of a launch beside those of its parameters. What is launched alone carries its Machine
 /// from the start; what is launched together carries the token, until each gets its own.
-fn tags(batch: &Batch) -> Vec<Tag> {
-    match batch.members.as_slice() {
+/// From the start, too, it carries which cluster it was launched by.
+fn tags(batch: &Batch, cluster_uid: &str) -> Vec<Tag> {
+    let mut tags = match batch.members.as_slice() {
         [member] if batch.size == 1 => own_tags(&member.key.name, &member.uid),
         _ => vec![Tag::new(GANG_TAG, &batch.token)],
-    }
+    };
+    tags.push(Tag::new(CLUSTER_UID_TAG, cluster_uid));
+    tags
 }
 
 /// The tags of a Machine's instance.
@@ -341,7 +345,7 @@ pub(super) async fn recover(shared: &Shared, site: &Site, recovery: &Recovery) {
         Err(error) => {
             let verdict = Verdict::Retry(match judge(&error) {
                 Verdict::Retry(reason) => reason,
-                _ => super::verdict::reasons::FAILED,
+                _ => reason::MACHINE_CREATION_FAILED,
             });
             shared.note(|state| {
                 let memory = state.token(token);

@@ -2,30 +2,11 @@
 
 use std::{fmt, time::Duration};
 
+use fleetwright_api::names::reason;
 use fleetwright_cloud::{CloudError, ErrorClass, Shape};
 use jiff::Timestamp;
 
 use super::settings::SpotCapacity;
-
-/// Reasons of the condition `MachineCreated`.
-pub mod reasons {
-    /// The instance was launched.
-    pub const SUCCEEDED: &str = "MachineCreationSucceeded";
-    /// It was not, and nothing below says why.
-    pub const FAILED: &str = "MachineCreationFailed";
-    /// The cloud has no capacity.
-    pub const INSUFFICIENT_CAPACITY: &str = "InsufficientCapacity";
-    /// The account may not have more.
-    pub const QUOTA_EXCEEDED: &str = "QuotaExceeded";
-    /// Too many requests.
-    pub const THROTTLED: &str = "Throttled";
-    /// The credentials are wrong or may not do it.
-    pub const CREDENTIALS_REJECTED: &str = "CredentialsRejected";
-    /// The placement group does not take Machines now.
-    pub const PLACEMENT_GROUP_NOT_READY: &str = "PlacementGroupNotReady";
-    /// A spread placement group is full in the zone.
-    pub const SPREAD_LIMIT_REACHED: &str = "SpreadLimitReached";
-}
 
 /// Before the cloud's words in the message of a Machine whose launch was refused for good.
 pub const LAUNCH_ERROR: &str = "error launching instance";
@@ -51,17 +32,17 @@ pub enum Verdict {
 pub fn judge(error: &CloudError) -> Verdict {
     match error.class {
         ErrorClass::Configuration => Verdict::Failed,
-        ErrorClass::Capacity => Verdict::Short(reasons::INSUFFICIENT_CAPACITY),
-        ErrorClass::SpreadLimit => Verdict::Short(reasons::SPREAD_LIMIT_REACHED),
-        ErrorClass::Quota => Verdict::Short(reasons::QUOTA_EXCEEDED),
-        ErrorClass::Throttled => Verdict::Retry(reasons::THROTTLED),
-        ErrorClass::Credentials => Verdict::Retry(reasons::CREDENTIALS_REJECTED),
+        ErrorClass::Capacity => Verdict::Short(reason::INSUFFICIENT_CAPACITY),
+        ErrorClass::SpreadLimit => Verdict::Short(reason::SPREAD_LIMIT_REACHED),
+        ErrorClass::Quota => Verdict::Short(reason::QUOTA_EXCEEDED),
+        ErrorClass::Throttled => Verdict::Retry(reason::THROTTLED),
+        ErrorClass::Credentials => Verdict::Retry(reason::CREDENTIALS_REJECTED),
         // What a launch names and may be missing for a while is its placement group.
-        ErrorClass::NotFound => Verdict::Retry(reasons::PLACEMENT_GROUP_NOT_READY),
+        ErrorClass::NotFound => Verdict::Retry(reason::PLACEMENT_GROUP_NOT_READY),
         ErrorClass::Transient
         | ErrorClass::AnswerLost
         | ErrorClass::AlreadyExists
-        | ErrorClass::InUse => Verdict::Retry(reasons::FAILED),
+        | ErrorClass::InUse => Verdict::Retry(reason::MACHINE_CREATION_FAILED),
         ErrorClass::BatchTooBig => Verdict::Split,
         ErrorClass::TokenMismatch => Verdict::Recover,
         ErrorClass::TokenSpent => Verdict::Gone,

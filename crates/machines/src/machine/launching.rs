@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fleetwright_api::names::condition;
+use fleetwright_api::names::{condition, reason};
 use fleetwright_cloud::{CloudError, ErrorClass, Shape};
 use fleetwright_lifecycle::{
     conditions::{Condition, SEVERITY_WARNING},
@@ -16,7 +16,7 @@ use super::wish::Obstacle;
 use crate::launch::{
     Refused, Standing,
     plan::Held,
-    verdict::{LAUNCH_ERROR, Patience, Verdict, judge, reasons, shortage_message},
+    verdict::{LAUNCH_ERROR, Patience, Verdict, judge, shortage_message},
 };
 
 /// How soon a Machine looks again whether its placement group is ready.
@@ -72,7 +72,7 @@ impl Circumstances<'_> {
 /// Since when a Machine has been short of capacity, as far as its condition tells.
 pub fn short_since(said: Option<&Condition>) -> Option<Timestamp> {
     let short =
-        [reasons::INSUFFICIENT_CAPACITY, reasons::QUOTA_EXCEEDED, reasons::SPREAD_LIMIT_REACHED];
+        [reason::INSUFFICIENT_CAPACITY, reason::QUOTA_EXCEEDED, reason::SPREAD_LIMIT_REACHED];
     said.filter(|said| short.contains(&said.reason.as_str()))?.since
 }
 
@@ -82,7 +82,7 @@ fn says(reason: &str, message: &str) -> News {
 
 fn wrong(message: String) -> Outlook {
     Outlook {
-        news: says(reasons::FAILED, &message),
+        news: says(reason::MACHINE_CREATION_FAILED, &message),
         outcome: Err(Failure::fatal(INVALID_CONFIGURATION, message)),
     }
 }
@@ -112,30 +112,32 @@ pub fn obstructed(obstacle: &Obstacle, since: Option<Timestamp>, at: Circumstanc
         Obstacle::Wrong(message) => wrong(message.clone()),
         Obstacle::Missing(message) => missing(message, at),
         Obstacle::GroupNotReady(message) => {
-            later(reasons::PLACEMENT_GROUP_NOT_READY, GROUP_AGAIN, message.clone())
+            later(reason::PLACEMENT_GROUP_NOT_READY, GROUP_AGAIN, message.clone())
         }
         Obstacle::GroupFull { spread_limit, message } => {
             let reason = if *spread_limit {
-                reasons::SPREAD_LIMIT_REACHED
+                reason::SPREAD_LIMIT_REACHED
             } else {
-                reasons::INSUFFICIENT_CAPACITY
+                reason::INSUFFICIENT_CAPACITY
             };
             short(reason, message.clone(), since.unwrap_or(at.now), at)
         }
         Obstacle::Cloud(error) => unresolved(error),
-        Obstacle::NotNow(message) => later(reasons::FAILED, LOOK_AGAIN, message.clone()),
+        Obstacle::NotNow(message) => {
+            later(reason::MACHINE_CREATION_FAILED, LOOK_AGAIN, message.clone())
+        }
     }
 }
 
 /// Manifests are applied in any order: what is missing may come.
 fn missing(message: &str, at: Circumstances<'_>) -> Outlook {
-    let since = at.since(reasons::FAILED, message);
+    let since = at.since(reason::MACHINE_CREATION_FAILED, message);
     let ends = since.saturating_add(at.missing_deadline).unwrap_or(Timestamp::MAX);
     if ends <= at.now {
         return wrong(message.to_owned());
     }
     let left = Duration::try_from(ends.duration_since(at.now)).unwrap_or_default();
-    later(reasons::FAILED, left.min(LOOK_AGAIN), message.to_owned())
+    later(reason::MACHINE_CREATION_FAILED, left.min(LOOK_AGAIN), message.to_owned())
 }
 
 /// What a spec names could not be looked up.
@@ -152,7 +154,7 @@ fn unresolved(error: &CloudError) -> Outlook {
             later(reason, after, message)
         }
         Verdict::Split | Verdict::Recover | Verdict::Gone => {
-            later(reasons::FAILED, LOOK_AGAIN, message)
+            later(reason::MACHINE_CREATION_FAILED, LOOK_AGAIN, message)
         }
     }
 }
@@ -169,7 +171,7 @@ pub fn waiting(standing: &Standing, shape: &Shape, at: Circumstances<'_>) -> Out
         Standing::Held(Held::NoCapacity(error, _), since) => {
             let reason = match judge(error) {
                 Verdict::Short(reason) => reason,
-                _ => reasons::INSUFFICIENT_CAPACITY,
+                _ => reason::INSUFFICIENT_CAPACITY,
             };
             short(reason, shortage(error, shape, *since, at), *since, at)
         }
@@ -180,16 +182,20 @@ pub fn waiting(standing: &Standing, shape: &Shape, at: Circumstances<'_>) -> Out
                 "",
                 "the spread placement group has no room for more instances in this zone",
             );
-            short(reasons::SPREAD_LIMIT_REACHED, shortage(&error, shape, *since, at), *since, at)
+            short(reason::SPREAD_LIMIT_REACHED, shortage(&error, shape, *since, at), *since, at)
         }
         Standing::Refused(Refused { verdict, error, since }) => match verdict {
             Verdict::Short(reason) => short(reason, shortage(error, shape, *since, at), *since, at),
             Verdict::Retry(reason) => later(reason, LOOK_AGAIN, format!("{LAUNCH_ERROR}: {error}")),
-            _ => later(reasons::FAILED, LOOK_AGAIN, format!("{LAUNCH_ERROR}: {error}")),
+            _ => later(
+                reason::MACHINE_CREATION_FAILED,
+                LOOK_AGAIN,
+                format!("{LAUNCH_ERROR}: {error}"),
+            ),
         },
         Standing::Failed(error) => wrong(format!("{LAUNCH_ERROR}: {error}")),
         Standing::Gone => Outlook {
-            news: says(reasons::FAILED, CANNOT_FIND_INSTANCE),
+            news: says(reason::MACHINE_CREATION_FAILED, CANNOT_FIND_INSTANCE),
             outcome: Err(Failure::fatal(CREATE_ERROR, CANNOT_FIND_INSTANCE)),
         },
     }

@@ -8,7 +8,12 @@ use kube::ResourceExt as _;
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric as _},
-    metrics::{counter::Counter, family::Family, gauge::ConstGauge, histogram::Histogram},
+    metrics::{
+        counter::Counter,
+        family::Family,
+        gauge::{ConstGauge, Gauge},
+        histogram::Histogram,
+    },
     registry::Registry,
 };
 
@@ -47,6 +52,8 @@ pub(crate) struct MachineMetrics {
     pub(crate) create_failed: Family<FailureLabels, Counter>,
     pub(crate) update_failed: Family<FailureLabels, Counter>,
     pub(crate) delete_failed: Family<FailureLabels, Counter>,
+    /// Instances of the cluster that are nobody's and are left as they are.
+    pub(crate) without_machine: Gauge,
     pub(crate) phase_transition: Family<PhaseLabels, Histogram, fn() -> Histogram>,
     hops: Family<HopLabels, Histogram, fn() -> Histogram>,
 }
@@ -68,6 +75,7 @@ impl MachineMetrics {
             create_failed: Family::default(),
             update_failed: Family::default(),
             delete_failed: Family::default(),
+            without_machine: Gauge::default(),
             phase_transition: Family::new_with_constructor(phase_histogram),
             hops: Family::new_with_constructor(hop_histogram),
         };
@@ -79,6 +87,11 @@ impl MachineMetrics {
             ] {
                 registry.register(name, help, family.clone());
             }
+            registry.register(
+                "fleetwright_instances_without_machine",
+                "Instances of the cluster that no Machine has and that are left as they are",
+                own.without_machine.clone(),
+            );
             registry.register(
                 "mapi_machine_phase_transition_seconds",
                 "Seconds from the creation of a Machine to its phase",

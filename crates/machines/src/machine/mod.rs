@@ -26,7 +26,7 @@ pub mod nodes;
 mod notice;
 pub mod observe;
 mod reconcile;
-mod status;
+pub(crate) mod status;
 #[cfg(test)]
 mod tests;
 mod wiring;

@@ -12,7 +12,6 @@ use fleetwright_lifecycle::{
     drain::{
         Options,
         deadline::{AtDeadline, drain_by},
-        gate::DRAIN_TIMEOUT,
     },
     replicas::NodeReady,
 };
@@ -116,7 +115,8 @@ impl Nodes {
         node: &str,
         started: Timestamp,
     ) -> Result<Advance, NodeError> {
-        let own = machine.annotations().get(DRAIN_TIMEOUT).and_then(|text| text.parse().ok());
+        let own =
+            machine.annotations().get(annotation::DRAIN_TIMEOUT).and_then(|text| text.parse().ok());
         let timeout = own.unwrap_or(self.config.timeout).0;
         let mut options = Options::machine_api();
         options.timeout = (!timeout.is_zero()).then_some(timeout);

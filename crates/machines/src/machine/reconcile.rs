@@ -9,12 +9,15 @@ use std::{
 
 use fleetwright_api::{
     aws::AWSMachineProviderConfig,
-    machine::{Authority, Machine, MachineSet, Phase as ApiPhase},
+    machine::{Machine, MachineSet, Phase as ApiPhase},
     names::{annotation, condition, event, finalizer, label, message, reason},
     placement::AWSPlacementGroup,
 };
 use fleetwright_clock::Clock;
-use fleetwright_cloud::{Instance, InstanceState, Shape, tags::missing_tags};
+use fleetwright_cloud::{
+    Instance, InstanceState, Shape,
+    tags::{missing_tags, without_repetitions},
+};
 use fleetwright_lifecycle::{
     conditions::{self, Condition, Style},
     hooks,
@@ -24,6 +27,7 @@ use fleetwright_runtime::{Action, EventRecorder, EventType, Informer, ObjectKey}
 use jiff::Timestamp;
 use kube::{Api, Client, Resource as _, ResourceExt as _, api::ObjectMeta};
 use parking_lot::Mutex;
+use serde_json::Value;
 
 use super::{
     echo::Replaced,
@@ -40,6 +44,7 @@ use super::{
     write::write,
 };
 use crate::{
+    authority,
     clouds::{Clouds, NoSite, Site},
     group::Groups,
     launch::{
@@ -132,12 +137,14 @@ impl Reconciler {
         {
             self.forget(&old);
         }
-        if !self.is_ours(&machine) {
+        let authority = machine.status.as_ref().and_then(|s| s.authoritative_api.as_ref());
+        let ours = authority::is_ours(authority);
+        if ours && !self.is_complete(&machine) {
             return Ok(Action::await_change());
         }
         let now = self.clock.now();
         let draft = Draft::of(&machine);
-        let pass = Pass {
+        let mut pass = Pass {
             of: &self,
             machine: &machine,
             key,
@@ -149,7 +156,10 @@ impl Reconciler {
             site: wish::site(&self.clouds, &machine),
             instance: None,
         };
-        pass.run().await
+        if let Some(paused) = authority::paused(authority) {
+            pass.set(paused);
+        }
+        if ours { pass.run().await } else { pass.pause().await }
     }
 
     pub(super) fn forget(&self, uid: &str) {
@@ -157,12 +167,8 @@ impl Reconciler {
         self.registered.lock().remove(uid);
     }
 
-    /// Whether the Machine is to be looked after here and now.
-    fn is_ours(&self, machine: &Machine) -> bool {
-        let authority = machine.status.as_ref().and_then(|s| s.authoritative_api.as_ref());
-        if authority.is_some_and(|authority| *authority != Authority::MachineApi) {
-            return false;
-        }
+    /// Whether the Machine has what every Machine needs.
+    fn is_complete(&self, machine: &Machine) -> bool {
         let labels = machine.labels();
         let cluster = labels.get(label::CLUSTER).or_else(|| labels.get(label::LEGACY_CLUSTER));
         if cluster.is_none_or(String::is_empty) && machine.meta().deletion_timestamp.is_none() {
@@ -225,6 +231,18 @@ impl Pass<'_> {
         let starting = self.instance.as_deref().and_then(look::again);
         let again = again.into_iter().chain(starting).min();
         self.finish(end, again).await
+    }
+
+    /// Another API looks after the Machine: nothing is done but to say so.
+    async fn pause(mut self) -> Result<Action, ReconcileError> {
+        self.of.launcher.withdraw(&self.uid);
+        let before = self.machine.status.clone().unwrap_or_default();
+        let drafted = std::mem::take(&mut self.draft.status);
+        let conditions = std::mem::take(&mut self.conditions);
+        let (settled, _) = status::settle(&before, drafted, conditions, None, None, self.now);
+        self.draft.status = settled;
+        self.write().await?;
+        Ok(Action::await_change())
     }
 
     fn has_finalizer(&self) -> bool {
@@ -499,9 +517,8 @@ impl Pass<'_> {
         // What cannot be looked up is left to the launch.
         let offer = site.cloud.instance_type(&config.instance_type).await.ok().flatten();
         let seen = self.of.placement.as_ref().map(|groups| groups.members(name));
-        let known = site.inventory.all();
-        let ours = known.iter().filter(|instance| instance.group.as_deref() == Some(name));
-        let members = group_gate::members(seen.unwrap_or_default(), ours.map(AsRef::as_ref));
+        let ours = site.inventory.by_group(name);
+        let members = group_gate::members(seen.unwrap_or_default(), ours.iter().map(AsRef::as_ref));
         let strategies = offer.as_ref().map(|offer| &offer.strategies);
         let answer =
             group_gate::ask(config, shape, group.as_deref(), strategies, &members, self.now);
@@ -575,9 +592,13 @@ impl Pass<'_> {
         self.update_failed(&error.to_string())
     }
 
-    /// What is launched together is tagged one by one, disks included, once they are known.
+    /// What is launched together is tagged one by one, disks included, once they are known; and
+    /// so is what lost a tag, or whose Machine wants other ones.
     async fn tag(&self, site: &Site, instance: &Instance) -> Result<(), Failure> {
-        let wanted = own_tags(self.name(), &self.uid);
+        let spec = self.machine.spec.provider_spec.value.as_ref().unwrap_or(&Value::Null);
+        let of_spec = site.cloud.wanted_tags(spec, &site.cluster, &site.cluster_tags);
+        let own = own_tags(self.name(), &self.uid);
+        let wanted = without_repetitions(own.into_iter().chain(of_spec));
         let missing = missing_tags(&instance.tags, &wanted);
         let ready = !instance.volumes.is_empty() || instance.state == InstanceState::Running;
         if missing.is_empty() || !ready {
@@ -585,9 +606,9 @@ impl Pass<'_> {
         }
         let ids: Vec<String> =
             std::iter::once(&instance.id).chain(&instance.volumes).cloned().collect();
-        let tagged = site.cloud.tag(&ids, &wanted).await;
+        let tagged = site.cloud.tag(&ids, &missing).await;
         tagged.map_err(|error| self.update_failed(&format!("failed to tag instance: {error}")))?;
-        site.inventory.tagged(&ids[..1], &wanted);
+        site.inventory.tagged(&ids[..1], &missing);
         Ok(())
     }
 

@@ -22,7 +22,8 @@ pub(crate) fn read_condition(condition: &machine::Condition) -> Condition {
     }
 }
 
-fn write_condition(condition: &Condition, now: Timestamp) -> machine::Condition {
+/// A condition for the API.
+pub(crate) fn write_condition(condition: &Condition, now: Timestamp) -> machine::Condition {
     let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
     machine::Condition {
         type_: condition.kind.clone(),

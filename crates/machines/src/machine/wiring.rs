@@ -29,7 +29,7 @@ use super::{
 use crate::{
     clouds::Clouds,
     group::Groups,
-    launch::{Launcher, LauncherParts, orphans, settings::LaunchConfig},
+    launch::{Launcher, LauncherParts, orphans::Sweep, settings::LaunchConfig},
 };
 
 /// What the controller is made of.
@@ -137,7 +137,14 @@ impl MachineController {
                 queue.add(key);
             }
         };
-        let sweep = orphans::run(reconciler.machines.clone(), clouds.clone());
+        let sweep = Sweep {
+            client: reconciler.client.clone(),
+            machines: reconciler.machines.clone(),
+            clouds: clouds.clone(),
+            events: reconciler.events.clone(),
+            left: reconciler.metrics.without_machine.clone(),
+        };
+        let sweep = sweep.run();
         let sweep = stop.clone().run_until_cancelled_owned(sweep);
         let reconcile = move |key| reconciler.clone().reconcile(key);
         let (ended, (), (), _) = tokio::join!(

@@ -19,9 +19,6 @@ use crate::{
     launch::settings::{GangPolicy, UnknownGang},
 };
 
-/// Annotation of a MachineSet: whether its Machines are launched together, and how.
-pub const GANG_ANNOTATION: &str = "fleetwright.dev/gang";
-
 /// Why a Machine cannot be launched now.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Obstacle {
@@ -123,7 +120,7 @@ pub async fn resolve(
 
 /// The gang of a Machine's MachineSet, where the MachineSet says.
 pub fn gang(set: Option<&MachineSet>) -> Result<Option<Option<GangPolicy>>, UnknownGang> {
-    let value = set.and_then(|set| set.annotations().get(GANG_ANNOTATION));
+    let value = set.and_then(|set| set.annotations().get(annotation::GANG));
     value.map(|value| GangPolicy::parse(value)).transpose()
 }
 

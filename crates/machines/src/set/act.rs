@@ -72,9 +72,12 @@ struct Refused {
 impl Reconciler {
     pub(crate) async fn reconcile(self, key: ObjectKey) -> Result<Action, ReconcileError> {
         let set = self.sets.get(&key);
-        let Some(set) = set.filter(|set| is_ours(set)) else {
+        let Some(set) = set.clone().filter(|set| is_ours(set)) else {
             self.expectations.forget(&key);
             self.paces.forget(&key);
+            if let Some(set) = &set {
+                self.pause(&key, set).await?;
+            }
             return Ok(Action::await_change());
         };
         let outcome = self.work(&key, &set).await;
@@ -89,6 +92,23 @@ impl Reconciler {
                 Ok(Action::await_change())
             }
             outcome => outcome,
+        }
+    }
+
+    /// Says of a set that was handed over that it was.
+    async fn pause(&self, key: &ObjectKey, set: &MachineSet) -> Result<(), ReconcileError> {
+        let going = set.metadata.deletion_timestamp.is_some();
+        let patch = decide::pause_patch(set, self.clock.now()).filter(|_| !going);
+        let Some(mut patch) = patch else { return Ok(()) };
+        patch["metadata"] = json!({"uid": set.uid(), "resourceVersion": set.resource_version()});
+        let api: Api<MachineSet> = Api::namespaced(self.client.clone(), &key.namespace);
+        match api.patch_status(&key.name, &params(), &Patch::Merge(patch)).await {
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+            written => written.map(drop).map_err(|source| ReconcileError::Api {
+                what: "write the status".to_owned(),
+                more: String::new(),
+                source,
+            }),
         }
     }
 

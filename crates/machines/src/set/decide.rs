@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fleetwright_api::{
-    machine::{Authority, Condition, Machine, MachineSet, MachineSetStatus, Severity},
+    machine::{Condition, Machine, MachineSet, MachineSetStatus, Severity},
     names,
 };
 use fleetwright_lifecycle::{
@@ -22,7 +22,7 @@ use k8s_openapi::{
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
-use crate::conditions::upsert;
+use crate::{authority, conditions::upsert, machine::status::write_condition};
 
 /// Condition of a MachineSet: none of its Machines is kept from coming into being.
 pub const MACHINES_CREATED: &str = "MachinesCreated";
@@ -49,8 +49,7 @@ pub enum InvalidSet {
 /// collection's business, and those of one that was handed over to Cluster API are no more ours.
 pub fn is_ours(set: &MachineSet) -> bool {
     let owner = set.status.as_ref().and_then(|status| status.authoritative_api.as_ref());
-    set.metadata.deletion_timestamp.is_none()
-        && owner.is_none_or(|owner| *owner == Authority::MachineApi)
+    set.metadata.deletion_timestamp.is_none() && authority::is_ours(owner)
 }
 
 /// The controller of a Machine.
@@ -217,6 +216,9 @@ fn status(
     let number = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
     let mut conditions = known.conditions;
     upsert(&mut conditions, condition, now);
+    if let Some(paused) = authority::paused(known.authoritative_api.as_ref()) {
+        upsert(&mut conditions, write_condition(&paused, now), now);
+    }
     MachineSetStatus {
         replicas: number(counts.replicas),
         fully_labeled_replicas: Some(number(counts.fully_labeled)),
@@ -272,6 +274,15 @@ fn machines_created<'a>(members: impl Iterator<Item = &'a Machine>, all: usize) 
     let total: usize = short.values().map(Vec::len).sum();
     let message = format!("{total} of {all} Machines have no instance: {}", parts.join("; "));
     condition(Condition::FALSE, Some(Severity::Warning), reason, Some(message))
+}
+
+/// The patch that says of a set that was handed over that it was; none when it says so already.
+pub fn pause_patch(set: &MachineSet, now: Timestamp) -> Option<Value> {
+    let known = set.status.as_ref()?;
+    let paused = authority::paused(known.authoritative_api.as_ref())?;
+    let mut conditions = known.conditions.clone();
+    upsert(&mut conditions, write_condition(&paused, now), now);
+    (conditions != known.conditions).then(|| json!({"status": {"conditions": conditions}}))
 }
 
 /// The patch that makes a status from what it says now; none when it says so already.

@@ -87,10 +87,18 @@ where
     }
 
     fn note(&self, failure: &Failure<E>, failures: u32) {
+        if let Failure::Error(error) = failure
+            && is_conflict(error)
+        {
+            // Somebody else wrote first, and what they wrote comes to us.
+            self.metrics.requeued.inc();
+            tracing::debug!(failures, error = error_chain(error), "written by others: again");
+            return;
+        }
         self.metrics.failed.inc();
         self.metrics.errors.inc();
         match failure {
-            // Once is nothing: a conflict with another writer, a cache that lags.
+            // Once is nothing: a cache that lags.
             Failure::Error(error) if failures <= 1 => {
                 tracing::info!(failures, error = error_chain(error), "reconcile failed");
             }
@@ -111,4 +119,16 @@ where
             }
         }
     }
+}
+
+/// Whether a write was refused because the object had changed.
+fn is_conflict(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut error = Some(error);
+    while let Some(inner) = error {
+        if let Some(kube::Error::Api(status)) = inner.downcast_ref() {
+            return status.is_conflict();
+        }
+        error = inner.source();
+    }
+    false
 }

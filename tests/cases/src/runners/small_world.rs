@@ -88,6 +88,7 @@ impl SmallWorld {
             connector: Arc::new(AwsConnector::new(options)),
             launch: config.launch.clone(),
             drain: config.drain.clone(),
+            repair: config.repair.clone(),
             workers: usize::try_from(config.workers).unwrap_or(1),
             host: String::new(),
             clock,

@@ -29,6 +29,7 @@ use fleetwright_world::{
     fleet::Fleet,
     seed,
     simulation::{Pace, Simulation},
+    webhooks,
 };
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::{
@@ -105,6 +106,7 @@ impl World {
         let simulation = Simulation::with(aws, of_cloud, clock.clone(), Pace::Times(1.0));
         seed::definitions(&user).await.unwrap();
         seed::installation(&user, &simulation.installation).await.unwrap();
+        webhooks::register(&api, &client("webhooks"), clock.clone(), NAMESPACE).await.unwrap();
         let checker = Checker::new(&server);
         let harms = schedule.harms.clone();
         let traffic = Traffic::new(checker, harms, schedule.latency, of_traffic);

@@ -50,6 +50,8 @@ pub(super) struct State {
     pub(super) balanced: BTreeSet<String>,
     /// UIDs of the Machines for which there is a host.
     pub(super) hosts: BTreeSet<String>,
+    /// What each instance was given to boot with.
+    pub(super) user_data: BTreeMap<String, Value>,
 }
 
 pub(super) struct Entry {
@@ -74,6 +76,7 @@ impl Ec2 {
             volume_tags: BTreeMap::new(),
             balanced: BTreeSet::new(),
             hosts: BTreeSet::new(),
+            user_data: BTreeMap::new(),
         };
         Self { state: Arc::new(Mutex::new(state)), writes: None, clock }
     }
@@ -203,6 +206,8 @@ impl Ec2 {
         for instance in &made {
             let entry = Entry { instance: instance.clone(), made: now, retired: None };
             state.instances.insert(instance.id.clone(), entry);
+            let user_data = order.launch.request["userData"].clone();
+            state.user_data.insert(instance.id.clone(), user_data);
         }
         let ids = made.iter().map(|instance| instance.id.clone()).collect();
         state.tokens.insert(token, (fingerprint, ids));
@@ -280,8 +285,9 @@ impl Cloud for Ec2 {
                 interruptible: spec["spotMarketOptions"].is_object(),
                 tenancy: spec["placement"]["tenancy"].as_str().map(str::to_owned),
             };
-            let owned = format!("kubernetes.io/cluster/{}", request.cluster);
-            let tags = json!({owned: "owned"});
+            let tags = self.wanted_tags(spec, &request.cluster, &request.cluster_tags);
+            let tags: BTreeMap<String, String> =
+                tags.into_iter().map(|tag| (tag.key, tag.value)).collect();
             let request = json!({"spec": spec, "tags": tags,
                 "userData": request.user_data.map(|data| data.to_vec())});
             let hash = Sha256::digest(request.to_string());
@@ -394,6 +400,14 @@ impl Cloud for Ec2 {
             .await
         }
         .boxed()
+    }
+
+    fn wanted_tags(&self, spec: &Value, cluster: &str, cluster_tags: &[Tag]) -> Vec<Tag> {
+        let own = spec["tags"].as_array().cloned().unwrap_or_default();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let own: Vec<Tag> =
+            own.iter().map(|tag| Tag::new(text(&tag["name"]), text(&tag["value"]))).collect();
+        fleetwright_cloud::tags::resource_tags(&own, cluster_tags, cluster)
     }
 
     fn instance_type<'a>(&'a self, name: &'a str) -> PortFuture<'a, Option<InstanceType>> {

@@ -175,7 +175,7 @@ async fn what_comes_up_short_is_launched_again_by_itself() {
 
 /// (a) A member that is deleted while the launch is under way takes its own instance with it.
 #[tokio::test(start_paused = true)]
-async fn a_member_that_leaves_takes_its_instance_along() {
+async fn a_a_member_that_leaves_takes_its_instance_along() {
     for wait in [0, 250, 300, 1_000, 4_000, 10_000] {
         let yard = Yard::started().await;
         gang(&yard, 3, "true").await;
@@ -196,7 +196,7 @@ async fn a_member_that_leaves_takes_its_instance_along() {
 
 /// (l) One that dies at birth is Failed, and the gang is not filled up.
 #[tokio::test(start_paused = true)]
-async fn one_that_dies_at_birth_is_failed() {
+async fn l_one_that_dies_at_birth_is_failed() {
     let yard = Yard::started().await;
     yard.ec2.state().end = Duration::ZERO;
     gang(&yard, 3, "true").await;
@@ -218,7 +218,7 @@ async fn one_that_dies_at_birth_is_failed() {
 
 /// (d) Parameters that change after a launch whose answer was lost.
 #[tokio::test(start_paused = true)]
-async fn a_gang_is_found_when_it_cannot_be_sent_again() {
+async fn d_a_gang_is_found_when_it_cannot_be_sent_again() {
     let yard = Yard::started().await;
     // Finalizers and phases of three, their intents, the launch.
     let before = yard.bed.writes.count();
@@ -255,4 +255,62 @@ async fn what_nobody_takes_is_terminated() {
     sleep(Duration::from_mins(30)).await;
     let alive: Vec<_> = yard.ec2.alive().into_iter().map(|i| i.launch_index).collect();
     assert_eq!(alive, [Some(0)]);
+}
+
+/// (g) User data is the same for all that are launched together: Machines with other user data are
+/// launched apart, and each boots with its own.
+#[tokio::test(start_paused = true)]
+async fn g_who_boots_with_something_else_is_launched_apart() {
+    let yard = Yard::started().await;
+    let other = json!({"metadata": {"name": "other"}, "stringData": {"userData": "other"}});
+    yard.bed.create::<Secret>(other).await;
+    let set = set(&yard, 4, "true").await;
+    let mut differs = owned(&set);
+    merge(&mut differs, provider(&json!({"userDataSecret": {"name": "other"}})));
+    for number in 0..4 {
+        let more = if number < 2 { owned(&set) } else { differs.clone() };
+        yard.create(&format!("m{number}"), more).await;
+    }
+    for number in 0..4 {
+        let machine = yard.phase(&format!("m{number}"), "Running").await;
+        let wanted: &[u8] = if number < 2 { b"#!/bin/true" } else { b"other" };
+        assert_eq!(yard.ec2.state().user_data[&id_of(&machine)], json!(wanted), "m{number}");
+    }
+    let sizes: Vec<u32> = yard.ec2.state().launches.iter().map(|(_, _, max)| *max).collect();
+    assert_eq!(sizes, [2, 2]);
+    sleep(Duration::from_mins(1)).await;
+    assert_one_to_one(&yard, 4).await;
+}
+
+/// (h) Load balancers and provider IDs stay each Machine's own.
+#[tokio::test(start_paused = true)]
+async fn h_each_is_balanced_and_known_by_itself() {
+    let yard = Yard::started().await;
+    let set = set(&yard, 3, "true").await;
+    let mut more = owned(&set);
+    let balanced = json!({"loadBalancers": [{"name": "n", "type": "network"}]});
+    merge(&mut more, provider(&balanced));
+    for number in 0..3 {
+        yard.create(&format!("m{number}"), more.clone()).await;
+    }
+    let mut ids = BTreeSet::new();
+    for number in 0..3 {
+        let machine = yard.phase(&format!("m{number}"), "Running").await;
+        let id = id_of(&machine);
+        let provider_id = machine.spec.provider_id.unwrap_or_default();
+        assert_eq!(provider_id, format!("aws:///{ZONE}/{id}"));
+        ids.insert(id);
+    }
+    assert_eq!(yard.ec2.state().launches.len(), 1);
+    yard.bed
+        .until("all are behind the load balancer", || async {
+            (yard.ec2.state().balanced == ids).then_some(())
+        })
+        .await;
+    assert_eq!(yard.ec2.calls("register"), 3);
+    let gone = id_of(&yard.get("m1").await.unwrap());
+    yard.delete("m1").await;
+    yard.gone("m1").await;
+    ids.remove(&gone);
+    assert_eq!(yard.ec2.state().balanced, ids, "the others stay behind it");
 }

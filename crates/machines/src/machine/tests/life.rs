@@ -207,3 +207,62 @@ async fn a_restart_with_nothing_to_do_does_nothing() {
     assert_eq!(versions(yard.bed.machines().await), before);
     assert_eq!(yard.ec2.calls("launch"), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_another_api_looks_after_is_left_alone_and_says_so() {
+    let yard = Yard::started().await;
+    yard.create("m", json!({})).await;
+    yard.phase("m", "Running").await;
+    let hand_over = async |api: &str| {
+        let status = json!({"status": {"authoritativeAPI": api}});
+        yard.bed.merge_status::<Machine>("m", status).await;
+    };
+    let says = async |status: &str| {
+        let reached = || async {
+            let machine = yard.get("m").await?;
+            said(&machine, "Paused").filter(|paused| paused.status == status)?.reason.clone()
+        };
+        yard.bed.until("Paused is said", reached).await
+    };
+    hand_over("ClusterAPI").await;
+    assert_eq!(says("True").await, "AuthoritativeAPINotMachineAPI");
+    yard.delete("m").await;
+    sleep(Duration::from_mins(10)).await;
+    let machine = yard.get("m").await.unwrap();
+    assert_eq!(phase_of(&machine), "Running");
+    assert_eq!(yard.ec2.alive().len(), 1, "its instance is the other API's business");
+    hand_over("MachineAPI").await;
+    yard.gone("m").await;
+    yard.assert_clean(1).await;
+
+    yard.create("n", json!({})).await;
+    let status = json!({"status": {"authoritativeAPI": "MachineAPI"}});
+    yard.bed.merge_status::<Machine>("n", status).await;
+    let machine = yard.phase("n", "Running").await;
+    let paused = said(&machine, "Paused").unwrap();
+    assert_eq!(paused.reason.as_deref(), Some("AuthoritativeAPIMachineAPI"));
+    assert_eq!(
+        paused.message.as_deref(),
+        Some("The AuthoritativeAPI status is set to 'MachineAPI'")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn tags_are_kept_as_the_machine_wants_them() {
+    let yard = Yard::started().await;
+    let tags = |value: &str| provider(&json!({"tags": [{"name": "team", "value": value}]}));
+    yard.create("m", tags("one")).await;
+    let machine = yard.phase("m", "Running").await;
+    sleep(Duration::from_mins(2)).await;
+    assert_eq!(yard.ec2.calls("tag"), 0, "it was launched with them");
+    yard.bed.merge::<Machine>("m", tags("two")).await;
+    let tag = |key: &str| {
+        let tags = yard.ec2.state().instances[&id_of(&machine)].instance.tags.clone();
+        tags.get(key).cloned()
+    };
+    yard.bed.until("it is tagged", || async { (tag("team")? == "two").then_some(()) }).await;
+    yard.ec2.state().instances.get_mut(&id_of(&machine)).unwrap().instance.tags.remove("Name");
+    yard.bed.until("it has its name", || async { (tag("Name")? == "m").then_some(()) }).await;
+    sleep(Duration::from_hours(1)).await;
+    assert_eq!(yard.ec2.calls("tag"), 2, "once each");
+}

@@ -47,8 +47,12 @@ struct Yard {
 impl Yard {
     /// Everything but the controller.
     async fn new() -> Self {
-        let bed = Bed::start().await;
-        let ec2 = Ec2::new(bed.clock.clone());
+        Self::on(Bed::start().await, None).await
+    }
+
+    /// Everything but the controller, in an account that may be there already.
+    async fn on(bed: Bed, account: Option<Ec2>) -> Self {
+        let ec2 = account.unwrap_or_else(|| Ec2::new(bed.clock.clone()));
         bed.create::<Secret>(json!({
             "metadata": {"name": "worker-user-data"}, "stringData": {"userData": "#!/bin/true"},
         }))

@@ -306,3 +306,60 @@ async fn a_host_goes_with_a_machine_whose_instance_is_lost() {
     };
     assert!(events.iter().any(told), "{events:?}");
 }
+
+/// Whoever removes a finalizer by hand keeps an instance that works, and hears of it; one that
+/// nobody uses goes.
+#[tokio::test(start_paused = true)]
+async fn an_instance_whose_machine_was_torn_out_goes_unless_it_is_a_node() {
+    let yard = Yard::started().await;
+    yard.create("m", json!({})).await;
+    let machine = yard.phase("m", "Running").await;
+    let yard = yard.stop().await;
+    yard.bed.merge::<Machine>("m", json!({"metadata": {"finalizers": null}})).await;
+    yard.delete("m").await;
+    yard.gone("m").await;
+    // Others keep the account open.
+    yard.create("other", json!({})).await;
+    let yard = yard.start();
+    yard.phase("other", "Running").await;
+    sleep(Duration::from_mins(30)).await;
+    assert_eq!(yard.ec2.alive().len(), 2, "a Node runs on it");
+    let api: Api<k8s_openapi::api::core::v1::Event> = Api::all(yard.bed.user.clone());
+    let events = api.list(&ListParams::default()).await.unwrap().items;
+    let told: Vec<_> = events
+        .iter()
+        .filter(|event| event.reason.as_deref() == Some("InstanceWithoutMachine"))
+        .filter_map(|event| event.message.clone())
+        .collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(
+        told[0].contains(&id_of(&machine)) && told[0].contains("a Node runs on it"),
+        "{told:?}"
+    );
+    let node = machine.status.unwrap().node_ref.unwrap().name.unwrap();
+    let nodes: Api<Node> = Api::all(yard.bed.user.clone());
+    nodes.delete(&node, &DeleteParams::default()).await.unwrap();
+    yard.bed
+        .until("nobody's instance goes", || async { (yard.ec2.alive().len() == 1).then_some(()) })
+        .await;
+    assert_eq!(phase_of(&yard.get("other").await.unwrap()), "Running");
+}
+
+/// Another cluster of the same name, in the same account.
+#[tokio::test(start_paused = true)]
+async fn what_another_cluster_of_this_name_launched_is_never_touched() {
+    let yard = Yard::started().await;
+    let account = Some(yard.ec2.clone());
+    let other = Yard::on(crate::group::testbed::Bed::seeded(2).await, account).await.start();
+    other.create("theirs", json!({})).await;
+    yard.create("ours", json!({})).await;
+    other.phase("theirs", "Running").await;
+    yard.phase("ours", "Running").await;
+    // Not even when its Machine is torn out.
+    let other = other.stop().await;
+    other.bed.merge::<Machine>("theirs", json!({"metadata": {"finalizers": null}})).await;
+    other.delete("theirs").await;
+    sleep(Duration::from_hours(1)).await;
+    assert_eq!(yard.ec2.alive().len(), 2);
+    assert_eq!(phase_of(&yard.get("ours").await.unwrap()), "Running");
+}

@@ -316,3 +316,26 @@ async fn an_empty_set_says_what_its_machines_would_be() {
     assert_eq!(bed.writes.count(), writes, "once");
     process.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_set_that_was_handed_over_says_so_and_makes_nothing() {
+    let bed = Bed::start().await;
+    let process = bed.process(start);
+    bed.create::<MachineSet>(manifest("s", 2)).await;
+    replicas(&bed, "s", 2).await;
+    for (api, status, living_then) in [("ClusterAPI", "True", 2), ("MachineAPI", "False", 4)] {
+        let authority = json!({"status": {"authoritativeAPI": api}});
+        bed.merge_status::<MachineSet>("s", authority).await;
+        bed.until("it says so", || async {
+            let set = bed.api::<MachineSet>().get("s").await.ok()?;
+            let conditions = set.status?.conditions;
+            let paused = conditions.into_iter().find(|condition| condition.type_ == "Paused")?;
+            (paused.status == status).then_some(())
+        })
+        .await;
+        scale(&bed, "s", 4).await;
+        sleep(Duration::from_mins(2)).await;
+        assert_eq!(living(&bed).await.len(), living_then, "{api}");
+    }
+    process.stop().await;
+}
