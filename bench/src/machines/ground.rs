@@ -216,6 +216,7 @@ impl Controllers {
             connector: Arc::new(AwsConnector::new(cloud)),
             launch: config.launch,
             drain: config.drain,
+            repair: config.repair,
             workers: WORKERS,
             host: "bench".to_owned(),
             clock,

@@ -45,7 +45,7 @@ pub fn exists(
     youth: &Youth,
 ) -> Result<bool, Failure> {
     match (known, found) {
-        (_, Some(instance)) => Ok(instance.state.exists()),
+        (_, Some(instance)) => Ok(instance.state.exists() && !was_taken_back(instance)),
         (Some(id), None) if youth.may_not_show() => {
             let why = format!(
                 "Machine was already created, InstanceID is set in providerStatus: {id} does not \
@@ -55,6 +55,13 @@ pub fn exists(
         }
         (_, None) => Ok(false),
     }
+}
+
+/// Whether the cloud took an instance back without ending it. We never stop one, so somebody else
+/// did; should it come back, its Node was replaced in the meantime.
+fn was_taken_back(instance: &Instance) -> bool {
+    instance.interruptible
+        && matches!(instance.state, InstanceState::Stopping | InstanceState::Stopped)
 }
 
 /// When to look again at an instance that is there.
@@ -68,6 +75,26 @@ mod tests {
 
     use super::*;
     use crate::group::testbed::member;
+
+    #[test]
+    fn an_interruptible_instance_that_stopped_was_taken_back() {
+        let youth = Youth {
+            has_addresses: true,
+            updated: None,
+            launched: None,
+            settle_time: Duration::from_mins(2),
+            now: Timestamp::UNIX_EPOCH,
+        };
+        for (interruptible, state, wanted) in [
+            (true, InstanceState::Stopped, false),
+            (true, InstanceState::Stopping, false),
+            (true, InstanceState::Running, true),
+            (false, InstanceState::Stopped, true),
+        ] {
+            let instance = Instance { interruptible, ..member("i-1", "g", "z", state) };
+            assert_eq!(exists(Some("i-1"), Some(&instance), &youth).unwrap(), wanted, "{state:?}");
+        }
+    }
 
     #[test]
     fn what_does_not_show_is_gone_only_when_it_must_have_shown() {

@@ -6,13 +6,17 @@ use std::time::Duration;
 use fleetwright_admission::aggregate;
 use fleetwright_api::{config::PlatformType, machine::Machine};
 use fleetwright_cloud::{CloudError, ErrorClass};
-use fleetwright_cloud_aws::{errors::classify, rules::market_options};
+use fleetwright_cloud_aws::{
+    errors::classify, instance, model::ec2::responses, rules::market_options,
+};
+use fleetwright_lifecycle::phase::{Failure, FailureKind};
 use fleetwright_machines::{
     admit::{Facts, machine},
     launch::{
         settings::SpotCapacity,
         verdict::{Patience, Verdict, judge},
     },
+    machine::look::{self, Youth},
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -26,6 +30,7 @@ pub(super) const RUNNER: Runner = Runner {
         ("marketOptions.cases", Use::Rows(market)),
         ("marketOptions.derived", Use::Rows(market)),
         ("webhook.cases", Use::Rows(webhook)),
+        ("exists.cases", Use::Rows(exists)),
         ("launchErrors.cases", Use::Rows(launch_error)),
         ("launchErrors.capacityCodesInPeers.codes", Use::Rows(capacity_code)),
     ],
@@ -87,6 +92,34 @@ fn webhook(row: &Row<'_>) -> Outcome {
         (Some(wanted), Some(told)) if told.contains(wanted) => Outcome::Passed,
         (wanted, told) => Outcome::Failed(format!("wanted {wanted:?}, found {told:?}")),
     }
+}
+
+fn exists(row: &Row<'_>) -> Outcome {
+    let shown = row.get("instanceState").as_str().map(|state| responses::Instance {
+        instance_id: Some("i-1".to_owned()),
+        state: Some(responses::InstanceState { name: Some(state.to_owned()) }),
+        ..responses::Instance::default()
+    });
+    let found = shown.and_then(|shown| instance(&shown, "us-east-1", &[]));
+    let now = Timestamp::UNIX_EPOCH + Duration::from_secs(1_000_000);
+    // The rows say in words whether the Machine has just been made.
+    let new = row.get("name").as_str().is_some_and(|name| name.contains("instanceId set"));
+    let youth = Youth {
+        has_addresses: !new,
+        updated: new.then_some(now),
+        launched: None,
+        settle_time: Duration::from_mins(1),
+        now,
+    };
+    let exists = look::exists(new.then_some("i-1"), found.as_ref(), &youth);
+    let again = match &exists {
+        Err(Failure { kind: FailureKind::Later(wait), .. }) => Some(wait.as_secs()),
+        _ => None,
+    };
+    Outcome::equal(
+        &json!([row.get("exists"), row.get("requeueSeconds")]),
+        &json!([exists.unwrap_or(false), again]),
+    )
 }
 
 /// The phase of a spot Machine whose launch was refused with a code.

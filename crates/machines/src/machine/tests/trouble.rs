@@ -350,7 +350,7 @@ async fn an_instance_whose_machine_was_torn_out_goes_unless_it_is_a_node() {
 async fn what_another_cluster_of_this_name_launched_is_never_touched() {
     let yard = Yard::started().await;
     let account = Some(yard.ec2.clone());
-    let other = Yard::on(crate::group::testbed::Bed::seeded(2).await, account).await.start();
+    let other = Yard::on(Bed::seeded(2).await, account).await.start();
     other.create("theirs", json!({})).await;
     yard.create("ours", json!({})).await;
     other.phase("theirs", "Running").await;
