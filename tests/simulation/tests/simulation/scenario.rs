@@ -8,7 +8,7 @@ pub(crate) const CLUSTER: &str = fleetwright_world::simulation::CLUSTER;
 pub(crate) const NAMESPACE: &str = fleetwright_api::names::MACHINE_NAMESPACE;
 
 /// What instances boot.
-const IMAGE: &str = "rhcos-202610010000-0-x86_64";
+const IMAGE: &str = "ami-0f1ee70000000001a";
 
 /// A MachineSet and its placement group, which has the same name.
 #[derive(Clone, Copy, Debug)]
@@ -100,7 +100,7 @@ impl Set {
                     "spec": {"providerSpec": {"value": {
                         "apiVersion": "machine.openshift.io/v1beta1",
                         "kind": "AWSMachineProviderConfig",
-                        "ami": {"filters": [{"name": "name", "values": [IMAGE]}]},
+                        "ami": {"id": IMAGE},
                         "instanceType": "c5.large",
                         "placement": placement,
                         "subnet": {"filters": filter(format!("{CLUSTER}-subnet-private-{}", self.zone))},
