@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use crate::{
     mirror::{Machine, Mirror, News},
-    scenario::SETS,
+    scenario::{SETS, is_spot},
     traffic::Request,
 };
 
@@ -315,7 +315,8 @@ impl Checker {
             }
             let ids = self.by_uid.get(&machine.uid);
             let struck = ids.is_some_and(|ids| ids.iter().any(|id| self.struck.contains(id)));
-            if struck && phase == "Failed" {
+            // Nobody replaces it, unless a health check looks at it.
+            if struck && phase == "Failed" && !is_spot(&machine.set) {
                 continue;
             }
             let runs = ids.into_iter().flatten().any(|id| {
@@ -360,8 +361,17 @@ impl Checker {
 
     /// The instances that run, in order of their launch.
     pub(crate) fn running(&self) -> Vec<String> {
-        let mut running: Vec<&Known> =
-            self.instances.values().filter(|known| lives(known)).collect();
+        self.those(|_| true)
+    }
+
+    /// The same of those that the cloud may take back, and has not said that it does.
+    pub(crate) fn interruptible(&self) -> Vec<String> {
+        self.those(|instance| instance.with.spot.is_some() && !self.struck.contains(&instance.id))
+    }
+
+    fn those(&self, wanted: impl Fn(&Instance) -> bool) -> Vec<String> {
+        let all = self.instances.values().filter(|known| lives(known));
+        let mut running: Vec<&Known> = all.filter(|known| wanted(&known.instance)).collect();
         running.sort_by_key(|known| known.instance.sequence);
         running.into_iter().map(|known| known.instance.id.clone()).collect()
     }

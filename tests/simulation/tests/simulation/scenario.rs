@@ -1,4 +1,4 @@
-//! What users write: three sets, one in each kind of placement group.
+//! What users write: three sets, one in each kind of placement group, and one on spot capacity.
 
 use serde_json::{Value, json};
 
@@ -10,12 +10,12 @@ pub(crate) const NAMESPACE: &str = fleetwright_api::names::MACHINE_NAMESPACE;
 /// What instances boot.
 const IMAGE: &str = "ami-0f1ee70000000001a";
 
-/// A MachineSet and its placement group, which has the same name.
+/// A MachineSet and its placement group, if it has one, which has the same name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Set {
     /// Name of both.
     pub(crate) name: &'static str,
-    /// As the AWSPlacementGroup says it.
+    /// As the AWSPlacementGroup says it; empty without a group.
     pub(crate) strategy: &'static str,
     /// Where.
     pub(crate) zone: &'static str,
@@ -25,10 +25,12 @@ pub(crate) struct Set {
     pub(crate) most: u32,
     /// The partition that all are asked to be in.
     pub(crate) partition: Option<u32>,
+    /// Whether the cloud may take its instances back.
+    pub(crate) spot: bool,
 }
 
 /// All of them.
-pub(crate) const SETS: [Set; 3] = [
+pub(crate) const SETS: [Set; 4] = [
     Set {
         name: "gang",
         strategy: "Cluster",
@@ -36,6 +38,7 @@ pub(crate) const SETS: [Set; 3] = [
         replicas: 3,
         most: 5,
         partition: None,
+        spot: false,
     },
     Set {
         name: "spread",
@@ -44,6 +47,7 @@ pub(crate) const SETS: [Set; 3] = [
         replicas: 2,
         most: 7,
         partition: None,
+        spot: false,
     },
     Set {
         name: "shards",
@@ -52,10 +56,48 @@ pub(crate) const SETS: [Set; 3] = [
         replicas: 2,
         most: 4,
         partition: Some(2),
+        spot: false,
+    },
+    Set {
+        name: "spot",
+        strategy: "",
+        zone: "us-east-1a",
+        replicas: 4,
+        most: 6,
+        partition: None,
+        spot: true,
     },
 ];
 
+/// Whether a set is on spot capacity.
+pub(crate) fn is_spot(name: &str) -> bool {
+    SETS.iter().any(|set| set.spot && set.name == name)
+}
+
+/// A check that replaces the Machines of spot sets that cannot be launched.
+pub(crate) fn health_check() -> Value {
+    let spot: Vec<&str> = SETS.iter().filter(|set| set.spot).map(|set| set.name).collect();
+    json!({
+        "apiVersion": "machine.openshift.io/v1beta1",
+        "kind": "MachineHealthCheck",
+        "metadata": {"name": "launches", "namespace": NAMESPACE},
+        "spec": {
+            "selector": {"matchExpressions": [{
+                "key": "machine.openshift.io/cluster-api-machineset", "operator": "In",
+                "values": spot,
+            }]},
+            "nodeStartupTimeout": "0",
+            "unhealthyConditions": [{"type": "Ready", "status": "Unknown", "timeout": "10m"}],
+        },
+    })
+}
+
 impl Set {
+    /// Whether it has a placement group.
+    pub(crate) fn is_grouped(&self) -> bool {
+        !self.strategy.is_empty()
+    }
+
     /// Its AWSPlacementGroup.
     pub(crate) fn group(&self) -> Value {
         let mut managed = json!({"groupType": self.strategy});
@@ -82,11 +124,14 @@ impl Set {
         let mut placement = json!({
             "region": "us-east-1",
             "availabilityZone": self.zone,
-            "group": {"name": self.name},
         });
+        if self.is_grouped() {
+            placement["group"] = json!({"name": self.name});
+        }
         if let Some(partition) = self.partition {
             placement["partitionNumber"] = json!(partition);
         }
+        let spot = if self.spot { json!({}) } else { Value::Null };
         let filter = |name: String| json!([{"name": "tag:Name", "values": [name]}]);
         json!({
             "apiVersion": "machine.openshift.io/v1beta1",
@@ -102,6 +147,7 @@ impl Set {
                         "kind": "AWSMachineProviderConfig",
                         "ami": {"id": IMAGE},
                         "instanceType": "c5.large",
+                        "spotMarketOptions": spot,
                         "placement": placement,
                         "subnet": {"filters": filter(format!("{CLUSTER}-subnet-private-{}", self.zone))},
                         "securityGroups": [{"filters": filter(format!("{CLUSTER}-node"))}],
@@ -128,6 +174,19 @@ pub(crate) fn deployment(replicas: u32) -> Value {
                 "metadata": {"labels": {"app": "work"}},
                 "spec": {"containers": [{"name": "work", "image": "example.com/work:1"}]},
             },
+        },
+    })
+}
+
+/// All but one of these pods must be there at any time.
+pub(crate) fn budget(replicas: u32) -> Value {
+    json!({
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "work", "namespace": "default"},
+        "spec": {
+            "minAvailable": replicas.saturating_sub(1),
+            "selector": {"matchLabels": {"app": "work"}},
         },
     })
 }

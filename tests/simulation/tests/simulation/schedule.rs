@@ -55,6 +55,11 @@ pub(crate) enum Incident {
     NoCapacity { seconds: u64 },
     /// Somebody terminates an instance.
     Strike { which: u64 },
+    /// The cloud takes back one in so many of its spot instances, with notice.
+    Interrupt { one_in: u64 },
+    /// An autoscaler takes a Machine away from a set: it marks one and asks for one less, and for
+    /// as many as before after so many seconds.
+    Autoscale { set: usize, seconds: u64 },
     /// A user makes a set, and its group before or after it.
     Create { set: usize, group_first: bool },
     /// A user scales a set.
@@ -102,13 +107,13 @@ impl Schedule {
     pub(crate) fn calm() -> Self {
         let all = 0..SETS.len();
         let mut incidents: Vec<(u64, Incident)> =
-            all.clone().map(|set| (0, Incident::Create { set, group_first: true })).collect();
+            all.map(|set| (0, Incident::Create { set, group_first: true })).collect();
         incidents.push((60_000, Incident::Scale { set: 0, replicas: 4 }));
         incidents.push((60_000, Incident::Scale { set: 1, replicas: 3 }));
         incidents.push((100_000, Incident::Scale { set: 0, replicas: 2 }));
         incidents.push((100_000, Incident::Scale { set: 2, replicas: 1 }));
-        let sets = all.clone().map(Farewell::Set);
-        let farewell = sets.chain(all.map(Farewell::Group)).map(|what| (what, 0)).collect();
+        incidents.push((100_000, Incident::Interrupt { one_in: 2 }));
+        let farewell = everything().map(|what| (what, 0)).collect();
         Self {
             incidents,
             replicas: 1,
@@ -180,7 +185,7 @@ fn incidents(random: &Random, replicas: usize) -> Vec<(u64, Incident)> {
     for _ in 0..random.below(6) {
         let replica = pick(random, replicas as u64);
         let seconds = 1 + random.below(60);
-        let incident = match random.below(11) {
+        let incident = match random.below(15) {
             0..=1 => Incident::Crash { replica },
             2 => Incident::Stale { replica, seconds },
             3 => Incident::DropWatches { replica },
@@ -190,6 +195,9 @@ fn incidents(random: &Random, replicas: usize) -> Vec<(u64, Incident)> {
             7 => Incident::Throttle { seconds },
             8 => Incident::NoCapacity { seconds: seconds * 3 },
             9 => Incident::Strike { which: random.u64() },
+            // Half a fleet at once, or all of it.
+            10..=12 => Incident::Interrupt { one_in: 1 + random.below(3) },
+            13 => Incident::Autoscale { set: pick(random, SETS.len() as u64), seconds },
             _ => Incident::DeleteMachine { which: random.u64() },
         };
         incidents.push((random.below(STORM), incident));
@@ -198,9 +206,14 @@ fn incidents(random: &Random, replicas: usize) -> Vec<(u64, Incident)> {
     incidents
 }
 
+/// All sets, and then all groups.
+fn everything() -> impl Iterator<Item = Farewell> {
+    let groups = (0..SETS.len()).filter(|set| SETS[*set].is_grouped());
+    (0..SETS.len()).map(Farewell::Set).chain(groups.map(Farewell::Group))
+}
+
 fn goodbyes(random: &Random) -> Vec<(Farewell, u64)> {
-    let sets = (0..SETS.len()).map(Farewell::Set);
-    let mut all: Vec<_> = sets.chain((0..SETS.len()).map(Farewell::Group)).collect();
+    let mut all: Vec<_> = everything().collect();
     for place in (1..all.len()).rev() {
         all.swap(place, pick(random, place as u64 + 1));
     }

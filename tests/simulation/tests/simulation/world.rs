@@ -7,7 +7,8 @@ use std::{
 };
 
 use fleetwright_api::{
-    machine::{Machine, MachineSet},
+    machine::{Machine, MachineHealthCheck, MachineSet},
+    names::annotation,
     placement::AWSPlacementGroup,
 };
 use fleetwright_apiserver::{
@@ -27,11 +28,12 @@ use fleetwright_simcloud::aws::model::{
 use fleetwright_world::{
     client::in_process,
     fleet::Fleet,
+    handlers::node_clients,
     seed,
     simulation::{Pace, Simulation},
     webhooks,
 };
-use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::{apps::v1::Deployment, policy::v1::PodDisruptionBudget};
 use kube::{
     Api, Client,
     api::{DeleteParams, Patch, PatchParams, PostParams},
@@ -48,7 +50,7 @@ use crate::{
     check::Checker,
     door,
     host::Host,
-    scenario::{NAMESPACE, SETS, deployment},
+    scenario::{NAMESPACE, SETS, budget, deployment, health_check},
     schedule::{Farewell, Incident, Schedule},
     traffic::Traffic,
 };
@@ -103,7 +105,8 @@ impl World {
         let user = client("user");
         let lag = Lag::of_all(Duration::from_millis(schedule.lag));
         let aws = AwsSettings { lag, ..AwsSettings::default() };
-        let simulation = Simulation::with(aws, of_cloud, clock.clone(), Pace::Times(1.0));
+        let simulation = Simulation::with(aws, of_cloud, clock.clone(), Pace::Times(1.0))
+            .with_handlers(node_clients(&server));
         seed::definitions(&user).await.unwrap();
         seed::installation(&user, &simulation.installation).await.unwrap();
         webhooks::register(&api, &client("webhooks"), clock.clone(), NAMESPACE).await.unwrap();
@@ -142,12 +145,21 @@ impl World {
         }
     }
 
-    /// Runs pods that do not matter, but must be moved.
+    /// Runs pods that do not matter, but must be moved; several with a budget.
     pub(crate) async fn run_pods(&self, count: u32) {
         if count > 0 {
             let api: Api<Deployment> = Api::namespaced(self.user.clone(), "default");
             create(&api, deployment(count)).await;
         }
+        if count > 1 {
+            create(&self.budgets(), budget(count)).await;
+        }
+        let checks: Api<MachineHealthCheck> = Api::namespaced(self.user.clone(), NAMESPACE);
+        create(&checks, health_check()).await;
+    }
+
+    fn budgets(&self) -> Api<PodDisruptionBudget> {
+        Api::namespaced(self.user.clone(), "default")
     }
 
     /// Does what a schedule says, when it says it.
@@ -218,13 +230,30 @@ impl World {
                     });
                 }
             }
+            Incident::Interrupt { one_in } => {
+                let mut checker = self.traffic.checker.lock();
+                let spot = checker.interruptible();
+                let every = usize::try_from(one_in).unwrap_or(1).max(1);
+                let taken: Vec<String> = spot.into_iter().step_by(every).collect();
+                for id in &taken {
+                    checker.strike(id);
+                }
+                drop(checker);
+                for id in &taken {
+                    self.shared.simulation.aws.with(|region, now| {
+                        region.strike(now, id, Strike::Interrupt);
+                    });
+                }
+            }
+            Incident::Autoscale { set, seconds } => self.autoscale(set, seconds).await,
             Incident::Create { set, group_first } => {
+                let group_first = group_first && SETS[set].is_grouped();
                 if group_first {
                     self.create_group(set).await;
                 }
                 let api: Api<MachineSet> = Api::namespaced(self.user.clone(), NAMESPACE);
                 create(&api, SETS[set].machine_set()).await;
-                if !group_first {
+                if !group_first && SETS[set].is_grouped() {
                     self.create_group(set).await;
                 }
             }
@@ -247,6 +276,31 @@ impl World {
         }
     }
 
+    /// What an autoscaler does to a set that has more than it needs.
+    async fn autoscale(&mut self, set: usize, seconds: u64) {
+        let sets: Api<MachineSet> = Api::namespaced(self.user.clone(), NAMESPACE);
+        let name = SETS[set].name;
+        let Some(found) = sets.get_opt(name).await.unwrap() else { return };
+        let replicas = found.spec.replicas.unwrap_or_default();
+        let victim = {
+            let mut checker = self.traffic.checker.lock();
+            checker.look();
+            checker.mirror.staying(name).next().map(|machine| machine.name.clone())
+        };
+        let (Some(victim), true) = (victim, replicas > 0) else { return };
+        let machines: Api<Machine> = Api::namespaced(self.user.clone(), NAMESPACE);
+        let mark = json!({"metadata": {"annotations": {annotation::DELETE_MACHINE: "now"}}});
+        let params = PatchParams::default();
+        machines.patch(&victim, &params, &Patch::Merge(mark)).await.unwrap();
+        let scale = |replicas: i32| Patch::Merge(json!({"spec": {"replicas": replicas}}));
+        sets.patch(name, &params, &scale(replicas - 1)).await.unwrap();
+        self.later.spawn(async move {
+            sleep(Duration::from_secs(seconds)).await;
+            // A user may have deleted it in the meantime.
+            let _ = sets.patch(name, &PatchParams::default(), &scale(replicas)).await;
+        });
+    }
+
     async fn create_group(&self, set: usize) {
         let api: Api<AWSPlacementGroup> = Api::namespaced(self.user.clone(), NAMESPACE);
         create(&api, SETS[set].group()).await;
@@ -255,6 +309,10 @@ impl World {
     /// Nothing goes wrong from now on.
     pub(crate) async fn calm_down(&mut self) {
         self.later.shutdown().await;
+        // Where nobody has room for a pod, its budget would hold it for ever.
+        if self.budgets().get_opt("work").await.unwrap().is_some() {
+            self.budgets().delete("work", &DeleteParams::default()).await.unwrap();
+        }
         self.traffic.calm_down();
         self.shared.simulation.aws.with(|region, _| region.capacity.unlimit(Some(&nothing())));
         for host in self.shared.hosts.lock().iter() {
