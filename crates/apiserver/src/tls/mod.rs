@@ -1,7 +1,6 @@
 //! Serving over TLS.
 
-mod certificates;
 mod listener;
 
-pub use certificates::{Authority, CertificateError, Identity};
+pub use fleetwright_certificates::{Authority, CertificateError, Identity};
 pub use listener::{ListenError, Listener};

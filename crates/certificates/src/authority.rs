@@ -1,6 +1,6 @@
-//! The server's own certificate authority.
+//! A certificate authority of our own.
 
-use std::net::IpAddr;
+use std::{collections::BTreeSet, fmt, net::IpAddr};
 
 use fleetwright_clock::Clock;
 use jiff::{SignedDuration, Timestamp};
@@ -8,6 +8,7 @@ use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, SanType,
 };
+use x509_parser::{extensions::GeneralName, pem::parse_x509_pem};
 
 /// How long certificates are valid. They are made again when they are near their end.
 const VALIDITY: SignedDuration = SignedDuration::from_hours(24 * 365);
@@ -23,12 +24,19 @@ pub struct CertificateError {
 }
 
 /// A certificate and its key, in PEM.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Identity {
     /// The certificate.
     pub certificate: String,
     /// Its private key.
     pub key: String,
+}
+
+impl fmt::Debug for Identity {
+    /// The key is nobody's business.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity").field("certificate", &self.certificate).finish_non_exhaustive()
+    }
 }
 
 /// Signs certificates of the server and its users.
@@ -110,14 +118,45 @@ impl Authority {
 impl Identity {
     /// Whether the certificate is still valid for a good while.
     pub fn is_fresh(&self, now: Timestamp) -> bool {
-        const REMAINING: i64 = 30 * 24 * 3600;
-        let Ok((_, pem)) = x509_parser::pem::parse_x509_pem(self.certificate.as_bytes()) else {
-            return false;
-        };
-        pem.parse_x509().is_ok_and(|certificate| {
-            certificate.validity().not_after.timestamp() - now.as_second() > REMAINING
-        })
+        const REMAINING: SignedDuration = SignedDuration::from_hours(24 * 30);
+        remaining(&self.certificate, now) > REMAINING
     }
+
+    /// The names and addresses that the certificate is for.
+    pub fn names(&self) -> BTreeSet<String> {
+        let Ok((_, pem)) = parse_x509_pem(self.certificate.as_bytes()) else {
+            return BTreeSet::new();
+        };
+        let Ok(certificate) = pem.parse_x509() else { return BTreeSet::new() };
+        let Ok(Some(names)) = certificate.subject_alternative_name() else {
+            return BTreeSet::new();
+        };
+        let text = |name: &GeneralName<'_>| match name {
+            GeneralName::DNSName(name) => Some((*name).to_owned()),
+            GeneralName::IPAddress(bytes) => address(bytes).map(|address| address.to_string()),
+            _ => None,
+        };
+        names.value.general_names.iter().filter_map(text).collect()
+    }
+}
+
+fn address(bytes: &[u8]) -> Option<IpAddr> {
+    let four = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
+    four.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from)).ok()
+}
+
+/// The certificates of a text (PEM), each with its markers.
+pub(crate) fn split(text: &str) -> impl Iterator<Item = &str> {
+    const END: &str = "-----END CERTIFICATE-----\n";
+    text.split_inclusive(END).filter(|part| part.ends_with(END))
+}
+
+/// How long a certificate (PEM) is valid from now on; nothing for what is none.
+pub(crate) fn remaining(certificate: &str, now: Timestamp) -> SignedDuration {
+    let Ok((_, pem)) = parse_x509_pem(certificate.as_bytes()) else { return SignedDuration::ZERO };
+    pem.parse_x509().map_or(SignedDuration::ZERO, |certificate| {
+        SignedDuration::from_secs(certificate.validity().not_after.timestamp() - now.as_second())
+    })
 }
 
 fn set_validity(params: &mut CertificateParams, clock: &Clock, length: SignedDuration) {
@@ -146,10 +185,14 @@ mod tests {
         let alice = loaded.client("alice", "dev").unwrap();
         assert!(alice.is_fresh(clock.now()));
         assert!(!alice.is_fresh(clock.now() + SignedDuration::from_hours(24 * 360)));
-        let (_, pem) = x509_parser::pem::parse_x509_pem(alice.certificate.as_bytes()).unwrap();
+        let (_, pem) = parse_x509_pem(alice.certificate.as_bytes()).unwrap();
         let certificate = pem.parse_x509().unwrap();
         let groups: Vec<_> =
             certificate.subject().iter_organization().filter_map(|o| o.as_str().ok()).collect();
         assert_eq!(groups, ["dev"]);
+        let addresses = ["127.0.0.1".parse().unwrap(), "::1".parse().unwrap()];
+        let server = loaded.server(&["a.svc"], &addresses).unwrap();
+        assert_eq!(server.names(), ["127.0.0.1", "::1", "a.svc"].map(str::to_owned).into());
+        assert!(!format!("{server:?}").contains("PRIVATE"));
     }
 }
