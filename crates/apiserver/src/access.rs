@@ -1,6 +1,6 @@
 //! Who may come in, and do what: the glue between requests and [`crate::auth`].
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use fleetwright_clock::{Clock, Random};
 use http::{header, request::Parts};
@@ -33,7 +33,11 @@ pub struct Access {
     authenticators: Authenticators,
     authorizer: SuperuserThenRbac,
     objects: Arc<Objects>,
+    audience: OnceLock<Audience>,
 }
+
+/// Hears of every request, and whether it was allowed.
+type Audience = Box<dyn Fn(&Attributes<'_>, bool) + Send + Sync>;
 
 impl Access {
     /// Users come with certificates, with `tokens` (CSV), or as service accounts.
@@ -61,7 +65,14 @@ impl Access {
             authorizer: SuperuserThenRbac::new(rbac)
                 .with_nodes(NodeAuthorizer::new(Arc::clone(&objects) as _)),
             objects,
+            audience: OnceLock::new(),
         })
+    }
+
+    /// Has `audience` hear of every request from now on, and whether it was allowed. The first
+    /// one stays.
+    pub fn audit(&self, audience: impl Fn(&Attributes<'_>, bool) + Send + Sync + 'static) {
+        let _ = self.audience.set(Box::new(audience));
     }
 
     /// The objects that decisions are made from.
@@ -132,6 +143,9 @@ impl Access {
     pub(crate) fn authorize(&self, user: &UserInfo, info: &RequestInfo) -> Result<()> {
         let attributes = Attributes::of_request(user, info);
         let decision = self.authorizer.authorize(&attributes);
+        if let Some(audience) = self.audience.get() {
+            audience(&attributes, decision.is_allowed());
+        }
         if decision.is_allowed() {
             return Ok(());
         }
