@@ -1,6 +1,7 @@
 //! The rules as webhooks: names, paths, and where the facts come from.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use fleetwright_admission::{
     FailurePolicy, Operation, Registry, Request, Rule, RuleFuture, Stage, Verdict, Webhook,
@@ -11,11 +12,13 @@ use fleetwright_api::machine::{Machine, MachineSet, ProviderSpec};
 use fleetwright_api::names;
 use fleetwright_api::placement::AWSPlacementGroup;
 use fleetwright_clock::Clock;
+use fleetwright_runtime::{Informer, ObjectKey};
 use k8s_openapi::api::core::v1::Secret;
 use kube::core::PartialObjectMeta;
 use kube::{Api, Client};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::time::timeout;
 
 use super::{Facts, Ratchet, defaults, group, machine, machine_set};
 
@@ -48,11 +51,20 @@ pub struct Settings {
     pub ratchet: Ratchet,
 }
 
-/// The webhooks of this crate. Facts are read with `client`.
-pub fn webhooks(client: Client, clock: Clock, settings: Settings) -> Registry {
+/// How long a review waits for the cache after a start; the API server waits ten seconds for us.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The webhooks of this crate. The cluster is looked up in `infrastructures`, which somebody has to
+/// run; what an object names is read with `client`, because it may just have been written.
+pub fn webhooks(
+    client: Client,
+    infrastructures: Informer<Infrastructure>,
+    clock: Clock,
+    settings: Settings,
+) -> Registry {
     const CREATE: &[Operation] = &[Operation::Create];
     const WRITE: &[Operation] = &[Operation::Create, Operation::Update];
-    let source = Arc::new(Source { client, clock, settings });
+    let source = Arc::new(Source { client, infrastructures, clock, settings });
     let webhook = |name, path, stage, operations, (version, resources), check| Webhook {
         name,
         path,
@@ -115,6 +127,7 @@ pub fn webhooks(client: Client, clock: Clock, settings: Settings) -> Registry {
 /// Where facts come from.
 struct Source {
     client: Client,
+    infrastructures: Informer<Infrastructure>,
     clock: Clock,
     settings: Settings,
 }
@@ -188,17 +201,20 @@ impl Source {
 
     /// What is known of the cluster.
     async fn cluster(&self) -> Result<Facts, String> {
-        let infrastructures: Api<Infrastructure> = Api::all(self.client.clone());
-        let infrastructure = infrastructures
-            .get_opt(names::INFRASTRUCTURE)
+        timeout(PATIENCE, self.infrastructures.wait_synced())
             .await
-            .map_err(|error| format!("cannot read Infrastructure cluster: {error}"))?;
-        Ok(self.bare(infrastructure.as_ref()))
+            .map_err(|_| "Infrastructure cluster is not known yet: try again".to_owned())?;
+        let infrastructure = self.infrastructures.get(&ObjectKey::cluster(names::INFRASTRUCTURE));
+        Ok(self.bare(infrastructure.as_deref()))
     }
 
     /// What is known of the things that a provider spec names.
     async fn about(&self, spec: &ProviderSpec, namespace: &str) -> Result<Facts, String> {
         let mut facts = self.cluster().await?;
+        // Machines elsewhere are nobody's, and what is there is none of our business.
+        if namespace != self.settings.machine_namespace {
+            return Ok(facts);
+        }
         let Ok(config) = AWSMachineProviderConfig::read(spec) else { return Ok(facts) };
         if let Some(secret) = config.credentials_secret.as_ref().filter(|s| !s.name.is_empty()) {
             // Only whether it is there: what is in it is none of our business here.

@@ -16,6 +16,7 @@ use fleetwright_apiserver::embedded::{
 use fleetwright_apiserver::service::KnownUser;
 use fleetwright_apiserver::user::{MASTERS, UserInfo};
 use fleetwright_clock::{Clock, Random};
+use fleetwright_runtime::{Informer, Metrics};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
@@ -27,6 +28,8 @@ use kube::{Api, Client, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 use tower::ServiceBuilder;
 
 use super::{Ratchet, Settings, name, webhooks};
@@ -36,6 +39,7 @@ const NAMESPACE: &str = names::MACHINE_NAMESPACE;
 struct Cluster {
     client: Client,
     running: Running,
+    watching: JoinSet<()>,
 }
 
 impl Cluster {
@@ -60,12 +64,13 @@ impl Cluster {
                 request
             })
             .service(running.server().clone());
-        let cluster = Self { client: Client::new(service, NAMESPACE), running };
+        let client = Client::new(service, NAMESPACE);
+        let mut cluster = Self { client, running, watching: JoinSet::new() };
         cluster.furnish(clock).await;
         cluster
     }
 
-    async fn furnish(&self, clock: Clock) {
+    async fn furnish(&mut self, clock: Clock) {
         for crd in fleetwright_api::crds() {
             make::<CustomResourceDefinition>(&Api::all(self.client.clone()), &crd).await;
         }
@@ -91,7 +96,10 @@ impl Cluster {
             .expect("a status");
 
         let settings = Settings { machine_namespace: NAMESPACE.to_owned(), ratchet: Ratchet::On };
-        let registry = webhooks(self.client.clone(), clock, settings);
+        let known =
+            Informer::new("infrastructures", Api::all(self.client.clone()), &Metrics::new());
+        self.watching.spawn(known.clone().run(Random::seeded(2), CancellationToken::new()));
+        let registry = webhooks(self.client.clone(), known, clock, settings);
         let endpoint = Endpoint::Service {
             namespace: NAMESPACE.to_owned(),
             name: name::SERVICE.to_owned(),

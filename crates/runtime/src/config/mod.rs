@@ -16,6 +16,7 @@ mod nearest;
 #[cfg(test)]
 mod tests;
 mod values;
+mod webhooks;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,7 @@ pub use machines::{
 };
 pub use names::{ControllerNames, FeatureGates};
 pub use values::{ListenAddress, Span};
+pub use webhooks::{Configurations, ServeWebhooks, WebhooksConfig};
 
 /// Everything that can be set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -53,6 +55,8 @@ pub struct Config {
     pub metrics: MetricsConfig,
     /// The server of health checks.
     pub health: HealthConfig,
+    /// The rules for what users may write.
+    pub webhooks: WebhooksConfig,
     /// Requests to the Kubernetes API.
     pub client: ClientConfig,
     /// Feature gates, by upstream's names.
@@ -72,6 +76,7 @@ impl Default for Config {
             leader_election: LeaderElectionConfig::default(),
             metrics: MetricsConfig::default(),
             health: HealthConfig::default(),
+            webhooks: WebhooksConfig::default(),
             client: ClientConfig::default(),
             feature_gates: FeatureGates::default(),
         }
@@ -191,17 +196,30 @@ impl Default for HealthConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct ClientConfig {
-    /// Requests a second, on average.
+    /// Requests a second of each controller, on average.
     #[schemars(range(min = 0.1))]
     pub qps: f64,
-    /// Requests at once.
+    /// Requests of each controller at once.
     #[schemars(range(min = 1))]
     pub burst: u32,
+    /// As whom controllers act.
+    pub identities: Identities,
+}
+
+/// As whom controllers act.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub enum Identities {
+    /// Each as a ServiceAccount of its own, which may do what it needs and no more.
+    #[default]
+    Impersonate,
+    /// All as the user of the kubeconfig, or the ServiceAccount of the pod.
+    Own,
 }
 
 impl Default for ClientConfig {
     /// controller-runtime's numbers.
     fn default() -> Self {
-        Self { qps: 20.0, burst: 30 }
+        Self { qps: 20.0, burst: 30, identities: Identities::default() }
     }
 }

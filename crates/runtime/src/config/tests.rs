@@ -37,7 +37,7 @@ fn flags_win_over_the_environment_and_that_over_the_file() {
     let environment = [("FLEETWRIGHT_WORKERS", "3"), ("FLEETWRIGHT_CLIENT_BURST", "7")];
     let config = config(file, &environment, &[("workers", "4")]);
     assert_eq!(config.workers, 4);
-    assert_eq!(config.client, ClientConfig { qps: 5.0, burst: 7 });
+    assert_eq!(config.client, ClientConfig { qps: 5.0, burst: 7, ..ClientConfig::default() });
     assert_eq!(config.log.format, LogFormat::Json);
     assert_eq!(config.machine_namespace, "openshift-machine-api");
 }
