@@ -3,6 +3,7 @@
 use std::{io, path::PathBuf, sync::Arc};
 
 use fleetwright_apiserver::{
+    auth::names::service_account_groups,
     embedded::Running,
     user::{AUTHENTICATED, MASTERS, UserInfo},
 };
@@ -22,6 +23,7 @@ use serde_json::json;
 use tokio::net::TcpListener;
 
 use crate::{
+    access,
     client::in_process,
     fleet::Fleet,
     handlers::node_clients,
@@ -78,11 +80,16 @@ impl World {
     pub async fn start(self, running: &Running, tasks: &mut Tasks) -> Result<String, WorldError> {
         let Self { clock, random, pace, controllers, config, clouds, journal } = self;
         let server = running.server().clone();
-        let client_of = move |name: &str| {
-            let user = format!("system:serviceaccount:{SYSTEM_NAMESPACE}:{name}");
-            in_process(&server, UserInfo::new(&user, &[MASTERS, AUTHENTICATED]), "default")
+        let installer = {
+            let user = UserInfo::new("fleetwright-installer", &[MASTERS, AUTHENTICATED]);
+            in_process(&server, user, "default")
         };
-        let installer = client_of("installer");
+        // What a cluster beside us would have of its own: kubelets, a scheduler, workloads.
+        let cluster = {
+            let user = UserInfo::new("fleetwright-simulated-nodes", &[MASTERS, AUTHENTICATED]);
+            in_process(&server, user, "default")
+        };
+        let client_of = move |name: &str| in_process(&server, controller(name), "default");
         let url = format!("http://{}", clouds.local_addr().map_err(WorldError::Address)?);
         let simulation =
             Simulation::new(clock.clone(), pace).with_handlers(node_clients(running.server()));
@@ -91,19 +98,22 @@ impl World {
         }
         seed::definitions(&installer).await?;
         seed::installation(&installer, &simulation.installation).await?;
+        access::install(&installer, &config.machine_namespace).await?;
         tell_where(&installer, &url).await?;
         webhooks::register(
             running,
-            &client_of("webhooks"),
-            clock.clone(),
+            &installer,
+            client_of(webhooks::IDENTITY),
             &config.machine_namespace,
+            (clock.clone(), &random),
+            tasks,
         )
         .await?;
 
         simulation.serve(clouds, tasks);
         let wanted = controllers.clone();
         simulation.start(
-            client_of("simulated-nodes"),
+            cluster,
             clock.clone(),
             &random,
             move |name| wanted.enabled(name, true),
@@ -132,6 +142,13 @@ impl World {
         fleet.start(tasks);
         Ok(url)
     }
+}
+
+/// A controller as the API knows it: a ServiceAccount, which may do what its roles say.
+pub(crate) fn controller(name: &str) -> UserInfo {
+    let groups = service_account_groups(SYSTEM_NAMESPACE);
+    let groups: Vec<&str> = groups.iter().map(String::as_str).chain([AUTHENTICATED]).collect();
+    UserInfo::new(&access::user(name), &groups)
 }
 
 /// Writes down where the simulated clouds answer: the port may be another at each start.

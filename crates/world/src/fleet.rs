@@ -67,7 +67,7 @@ pub const NAMES: &[&str] = &[
 ];
 
 /// As whom informers read and events are written.
-const SHARED: &str = "shared";
+pub const SHARED: &str = "shared";
 
 impl Fleet {
     /// Starts the informers and the controllers.
@@ -249,10 +249,10 @@ where
 }
 
 /// Lets controllers act only while this process leads, where there is a choice.
-struct Lead(Option<Leadership>);
+pub(crate) struct Lead(pub(crate) Option<Leadership>);
 
 impl Lead {
-    fn start<F>(
+    pub(crate) fn start<F>(
         &self,
         tasks: &mut Tasks,
         name: &str,

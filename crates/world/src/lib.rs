@@ -5,9 +5,11 @@
 //! - [`simulation`] is simulated clouds and nodes, behind the protocols that the real ones speak.
 //! - [`handlers`] is the termination handler on simulated nodes.
 //! - [`seed`] is what an installer leaves in the Kubernetes API.
-//! - [`webhooks`] has an embedded API ask our rules before it takes an object.
+//! - [`webhooks`] is the rules for what users may write, in the process or over TLS.
+//! - [`access`] is who of us may do what.
 //! - [`client`] is how parts of one process talk to the embedded API.
 
+pub mod access;
 pub mod client;
 pub mod embedded;
 pub mod fleet;

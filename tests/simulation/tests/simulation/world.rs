@@ -109,13 +109,14 @@ impl World {
             .with_handlers(node_clients(&server));
         seed::definitions(&user).await.unwrap();
         seed::installation(&user, &simulation.installation).await.unwrap();
-        webhooks::register(&api, &client("webhooks"), clock.clone(), NAMESPACE).await.unwrap();
         let checker = Checker::new(&server);
         let harms = schedule.harms.clone();
         let traffic = Traffic::new(checker, harms, schedule.latency, of_traffic);
         let observing = traffic.clone();
         simulation.aws.observe(move |event| observing.checker.lock().changed(event));
         let mut cloud = Tasks::new(CancellationToken::new());
+        let rules = (client("webhooks"), (clock.clone(), &of_nodes));
+        webhooks::register(&api, &user, rules.0, NAMESPACE, rules.1, &mut cloud).await.unwrap();
         simulation.start(client("nodes"), clock.clone(), &of_nodes, |_| true, &mut cloud);
         let shared = Arc::new(Shared {
             simulation,
