@@ -5,12 +5,17 @@ use serde_json::Value;
 
 /// Prints the definitions as YAML documents.
 pub(crate) fn run() -> anyhow::Result<()> {
+    crate::print_line(yaml(&documents()?)?.trim_end())
+}
+
+/// Objects as YAML documents.
+pub(crate) fn yaml(objects: &[Value]) -> anyhow::Result<String> {
     let mut text = String::new();
-    for crd in documents()? {
+    for object in objects {
         text.push_str("---\n");
-        text.push_str(&serde_saphyr::to_string(&crd).context("cannot write a definition as YAML")?);
+        text.push_str(&serde_saphyr::to_string(object).context("cannot write an object as YAML")?);
     }
-    crate::print_line(text.trim_end())
+    Ok(text)
 }
 
 /// The definitions as users read them.

@@ -6,19 +6,26 @@ use anyhow::{Context, bail};
 use fleetwright_api::{config::Infrastructure, names};
 use fleetwright_clock::{Clock, Random};
 use fleetwright_runtime::{
-    LeaderElection, Leadership, Metrics, Stage, Tasks,
-    config::{self, Config, Sources},
+    LeaderElection, Metrics, Stage, Tasks,
+    config::{self, Config, Identities, Sources},
     metrics::{Health, answer_health, answer_metrics, serve},
 };
 use fleetwright_world::{
+    access,
     fleet::Fleet,
-    seed::{self, Installation},
+    seed::{self, Installation, SYSTEM_NAMESPACE},
+    webhooks::{self, Reach, Served, ServedAt},
 };
 use kube::{Api, Client};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::{aws, connection::Connection, print_line, signals::stop_signal};
+use crate::{
+    aws,
+    connection::{Clients, Connection},
+    print_line,
+    signals::stop_signal,
+};
 
 /// How long controllers may take to stop.
 const STOP_LIMIT: Duration = Duration::from_secs(30);
@@ -27,6 +34,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(30);
 #[command(after_help = "Examples:
   fleetwright run --kubeconfig ./kubeconfig
   fleetwright run --infrastructure-name demo-x7k2p --region us-east-1
+  fleetwright run --webhook-url https://10.0.0.5:9443         # where the API server reaches us
   AWS_ENDPOINT_URL=http://127.0.0.1:5000 fleetwright run      # a simulated cloud")]
 pub(crate) struct RunArguments {
     #[command(flatten)]
@@ -38,8 +46,15 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "FIELD=VALUE")]
     set: Vec<String>,
     /// What to do about the definitions of our kinds.
-    #[arg(long, value_enum, default_value_t = Definitions::Install)]
-    crds: Definitions,
+    #[arg(long, value_enum, default_value_t = Prepare::Install)]
+    crds: Prepare,
+    /// What to do about the ServiceAccounts and roles of our controllers.
+    #[arg(long, value_enum, default_value_t = Prepare::Install)]
+    rbac: Prepare,
+    /// Where the API server reaches the webhooks, when it is not by a Service; port 0 stands for
+    /// the port that they listen on. The same as --set webhooks.url=URL.
+    #[arg(long, value_name = "URL")]
+    webhook_url: Option<String>,
     /// The cluster's name in the cloud, where the cluster has no Infrastructure object.
     #[arg(long, value_name = "NAME", requires = "region")]
     infrastructure_name: Option<String>,
@@ -48,12 +63,12 @@ pub(crate) struct RunArguments {
     region: Option<String>,
 }
 
-/// What to do about the definitions of our kinds.
+/// What to do about what the cluster must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Definitions {
-    /// Install them, or bring them up to date.
+enum Prepare {
+    /// Install it, or bring it up to date.
     Install,
-    /// Leave them as they are; the cluster must have them.
+    /// Leave it as it is; the cluster must have it.
     Check,
 }
 
@@ -66,16 +81,26 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<()> {
 }
 
 async fn serve_until_stopped(arguments: RunArguments) -> anyhow::Result<()> {
-    let RunArguments { connection, config, set, crds, infrastructure_name, region } = arguments;
+    let RunArguments {
+        connection,
+        config,
+        set,
+        crds,
+        rbac,
+        webhook_url,
+        infrastructure_name,
+        region,
+    } = arguments;
     let mut config = load(config, set)?;
     config.machine_namespace.clone_from(&connection.namespace);
-    let client = connection.client().await?;
-    let installer = client.clone();
-    match crds {
-        Definitions::Install => seed::definitions(&installer).await?,
-        Definitions::Check => seed::check_definitions(&installer).await?,
+    if let Some(url) = webhook_url {
+        config.webhooks.url = url;
     }
-    seed::namespace(&installer, &config.leader_election.namespace).await?;
+    // Before anything is written: a bad flag leaves no traces.
+    Reach::of(&config.webhooks)?;
+    let clients = connection.clients(&config.client).await?;
+    prepare(&clients, &config, crds, rbac).await?;
+    let installer = clients.installer();
     if let (Some(cluster), Some(region)) = (infrastructure_name, region) {
         let installed = Installation::described(&cluster, &region);
         seed::infrastructure(&installer, &installed).await?;
@@ -87,10 +112,24 @@ async fn serve_until_stopped(arguments: RunArguments) -> anyhow::Result<()> {
     let stop = CancellationToken::new();
     let mut tasks = Tasks::new(stop.clone());
     let health = Health::new();
-    let leadership = compete(&config, &client, &clock, &random, &metrics, &mut tasks)?;
+    let own = clients.of(access::PROCESS);
+    let election = candidate(&config, own.clone(), &clock, &random, &metrics)?;
+    let leadership = election.as_ref().map(LeaderElection::leadership);
     serve_reports(&config, &metrics, &health, &mut tasks).await?;
+    let served = Served {
+        config: config.webhooks.clone(),
+        namespace: config.machine_namespace.clone(),
+        own,
+        facts: clients.of(webhooks::IDENTITY),
+        clock: clock.clone(),
+        random: random.fork(),
+        metrics: metrics.clone(),
+        health,
+        leadership: leadership.clone(),
+    };
+    let served_at = served.start(&mut tasks).await?;
     let fleet = Fleet {
-        client: Box::new(move |_| client.clone()),
+        client: Box::new(move |name| clients.of(name)),
         namespace: config.machine_namespace.clone(),
         controllers: config.controllers.clone(),
         connector: Arc::new(aws::connector(&clock, &random)?),
@@ -105,10 +144,13 @@ async fn serve_until_stopped(arguments: RunArguments) -> anyhow::Result<()> {
         leadership,
     };
     fleet.start(&mut tasks);
-    print_line(&format!(
-        "Fleetwright runs the machines of namespace {}",
-        config.machine_namespace
-    ))?;
+    // Last: who cannot start must not hold the lease.
+    if let Some(election) = election {
+        tasks.start(Stage::Leadership, "leader election", |stop| async move {
+            election.run(stop).await.into_result()
+        });
+    }
+    announce(&config, served_at)?;
 
     let work = tasks.run(STOP_LIMIT);
     tokio::pin!(work);
@@ -125,6 +167,54 @@ async fn serve_until_stopped(arguments: RunArguments) -> anyhow::Result<()> {
         bail!("{}", failures.join("; "));
     }
     Ok(())
+}
+
+/// Makes or checks what the cluster must have.
+async fn prepare(
+    clients: &Clients,
+    config: &Config,
+    crds: Prepare,
+    rbac: Prepare,
+) -> anyhow::Result<()> {
+    let installer = clients.installer();
+    match crds {
+        Prepare::Install => {
+            seed::definitions(&installer).await?;
+            for namespace in [&config.leader_election.namespace, SYSTEM_NAMESPACE] {
+                seed::namespace(&installer, namespace).await?;
+            }
+        }
+        Prepare::Check => seed::check_definitions(&installer).await?,
+    }
+    let namespace = &config.machine_namespace;
+    match (config.client.identities, rbac) {
+        (Identities::Own, _) => {}
+        (Identities::Impersonate, Prepare::Install) => {
+            seed::namespace(&installer, namespace).await?;
+            access::install(&installer, namespace).await?;
+        }
+        (Identities::Impersonate, Prepare::Check) => {
+            access::check(|name| clients.of(name), namespace).await?;
+        }
+    }
+    Ok(())
+}
+
+fn announce(config: &Config, served: ServedAt) -> anyhow::Result<()> {
+    if served == ServedAt::OutOfReach {
+        tracing::warn!(
+            "webhooks are off: what is wrong in a Machine shows when it is launched, not when it is \
+             written. The API server has no way to this process: say one with --webhook-url \
+             https://HOST:9443, or make Service {SYSTEM_NAMESPACE}/{}",
+            config.webhooks.service
+        );
+    }
+    let webhooks = match served {
+        ServedAt::Address(address) => format!(", and serves webhooks on port {}", address.port()),
+        ServedAt::Off | ServedAt::OutOfReach => String::new(),
+    };
+    let namespace = &config.machine_namespace;
+    print_line(&format!("Fleetwright runs the machines of namespace {namespace}{webhooks}"))
 }
 
 /// File, environment and flags put together.
@@ -172,30 +262,25 @@ async fn check_infrastructure(client: &Client) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn compete(
+fn candidate(
     config: &Config,
-    client: &Client,
+    client: Client,
     clock: &Clock,
     random: &Random,
     metrics: &Metrics,
-    tasks: &mut Tasks,
-) -> anyhow::Result<Option<Leadership>> {
+) -> anyhow::Result<Option<LeaderElection>> {
     if !config.leader_election.enabled {
         return Ok(None);
     }
     let identity = format!("{}_{}", hostname(), random.uuid());
     let election = LeaderElection::new(
-        client.clone(),
+        client,
         config.leader_election.settings(&identity),
         clock.clone(),
         random.fork(),
         metrics,
     )?;
-    let leadership = election.leadership();
-    tasks.start(Stage::Leadership, "leader election", |stop| async move {
-        election.run(stop).await.into_result()
-    });
-    Ok(Some(leadership))
+    Ok(Some(election))
 }
 
 async fn serve_reports(

@@ -7,7 +7,7 @@
 //! - its Go types, read from the sources: JSON names, what is left out when empty, protobuf
 //!   numbers, patch strategies. The OpenAPI documents hold none of the first three.
 //!
-//! A third file, the reference of our own kinds, is printed by the built binary.
+//! What describes our own kinds, and the roles of our controllers, is printed by the built binary.
 //!
 //! Both descriptions come from the versions that `tools/referees/go.mod` pins, and the output is the same
 //! bytes for the same versions. `--check` writes nothing and fails when a file would change.
@@ -50,8 +50,13 @@ const GROUP_VERSIONS: &[&str] = &[
 ];
 
 const OPENAPI_FOLDER: &str = "crates/kschema/src/builtin/openapi";
-/// The reference of our own kinds, and what prints it.
-const CRD_REFERENCE: (&str, &str) = ("docs/crds.md", "crd-reference");
+/// What the built binary prints, and by which name: the reference of our own kinds, and what is
+/// applied to a cluster.
+const PRINTED: &[(&str, &str)] = &[
+    ("docs/crds.md", "crd-reference"),
+    ("deploy/crds.yaml", "crds"),
+    ("deploy/rbac.yaml", "rbac"),
+];
 const TYPES_FILE: &str = "crates/kproto/src/generated/types.txt";
 
 /// Runs the chore with the arguments after `generate`.
@@ -79,8 +84,10 @@ pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
     if aws_only {
         return finish(&root, &crate::aws_model::files(&root)?, Vec::new(), check);
     }
-    let (path, name) = CRD_REFERENCE;
-    let mut files = BTreeMap::from([(PathBuf::from(path), printed(name)?)]);
+    let mut files = BTreeMap::new();
+    for (path, name) in PRINTED {
+        files.insert(PathBuf::from(path), printed(name)?);
+    }
     if docs_only {
         return finish(&root, &files, Vec::new(), check);
     }
