@@ -32,7 +32,7 @@
 //! | `== real` | from here on, for the real server alone |
 //! | `== embedded` | from here on, for the embedded server alone; so begins every scenario |
 //!
-//! Commands run in an empty home folder beside a link to `examples/`, with `fleetwright` and the
+//! Commands run in an empty home folder beside links to `examples/` and `deploy/`, with `fleetwright` and the
 //! `kubectl` of the referees in their path. `KUBECONFIG` is where `fleetwright up` puts it by
 //! default, or that of the real server. `fleetwright up` takes a free port unless told otherwise.
 //! Times, uids, revisions, ages, ports and wide columns are made comparable first.

@@ -80,10 +80,12 @@ pub async fn run(scenario: &Scenario, server: Server) -> Result<Run> {
 
 fn shell() -> Result<Shell> {
     let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
-    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
-    let examples = examples.canonicalize().context("there are no examples")?;
-    std::os::unix::fs::symlink(examples, folder.path().join("examples"))
-        .context("cannot link the examples")?;
+    for name in ["deploy", "examples"] {
+        let there = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name);
+        let there = there.canonicalize().with_context(|| format!("there is no {name}"))?;
+        std::os::unix::fs::symlink(there, folder.path().join(name))
+            .with_context(|| format!("cannot link {name}"))?;
+    }
     let fleetwright = binaries::fleetwright()?;
     let own = fleetwright.parent().context("fleetwright is in no folder")?.to_owned();
     let referees = binaries::referees()?;
