@@ -11,7 +11,7 @@ use std::{
 use bytes::Bytes;
 use fleetwright_api::{
     aws::AWSMachineProviderStatus,
-    machine::{Machine, MachineSet, Phase},
+    machine::{Machine, MachineHealthCheck, MachineSet, Phase},
     names::MACHINE_NAMESPACE,
     placement::AWSPlacementGroup,
 };
@@ -324,7 +324,17 @@ async fn play(story: &Story) {
             machine.status.and_then(|status| status.phase) == Some(Phase::Failed)
         })
         .await;
-    machines.delete(&lost.name_any(), &DeleteParams::default()).await.unwrap();
+    // A health check has it replaced.
+    let check = json!({
+        "metadata": {"name": "shards"},
+        "spec": {
+            "selector": {"matchLabels": {"machine.openshift.io/cluster-api-machineset": "shards"}},
+            "unhealthyConditions": [{"type": "Ready", "status": "False", "timeout": "1h"}],
+        },
+    });
+    let checks = story.of::<MachineHealthCheck>();
+    let check = serde_json::from_value(check).unwrap();
+    checks.create(&PostParams::default(), &check).await.unwrap();
     story.until("14 run again", async || story.running_machines().await == 14).await;
     story
         .until("the database runs again", async || {

@@ -2,7 +2,9 @@
 
 use fleetwright_machines::{
     admit::name::CONFIGURATION,
-    group, machine,
+    group,
+    health::{self, termination},
+    machine,
     set::{self, capacity},
 };
 
@@ -88,11 +90,14 @@ pub const IDENTITIES: &[Identity] = &[
             right(Place::Machines, MACHINE_API, "machines", READ),
             right(Place::Machines, MACHINE_API, "machinesets", READ),
             right(Place::Machines, MACHINE_API, "awsplacementgroups", READ),
+            right(Place::Machines, MACHINE_API, "machinehealthchecks", READ),
             right(Place::Machines, "", "secrets", READ),
             right(Place::Cluster, "", "nodes", READ),
             right(Place::Cluster, CONFIG_API, "infrastructures", READ),
             right(Place::Machines, "", "events", &["create"]),
             right(Place::Machines, "", "events", &["patch"]).unseen("when events repeat"),
+            right(Place::Cluster, "", "events", &["create", "patch"])
+                .unseen("about the cluster itself, whose events are in another namespace"),
         ],
     },
     Identity {
@@ -103,6 +108,8 @@ pub const IDENTITIES: &[Identity] = &[
             right(Place::Cluster, "", "nodes", &["delete", "get", "patch"]),
             right(Place::Cluster, "", "nodes", &["list"])
                 .unseen("to drain one Node of the control plane at a time"),
+            right(Place::Cluster, MACHINE_API, "machines", &["list"])
+                .unseen("to make sure that an instance is nobody's"),
             right(Place::Cluster, "", "pods", &["list"]),
             right(Place::Cluster, "", "pods", &["delete"]),
             right(Place::Cluster, "", "pods/eviction", &["create"]),
@@ -133,6 +140,26 @@ pub const IDENTITIES: &[Identity] = &[
         ],
     },
     Identity {
+        name: health::CONTROLLER,
+        rights: &[
+            right(Place::Machines, MACHINE_API, "machines", &["delete"]),
+            right(Place::Machines, MACHINE_API, "machines", &["patch"])
+                .unseen("to have hosts of metal repaired by others"),
+            right(Place::Machines, MACHINE_API, "machinehealthchecks", &["patch"])
+                .unseen("to remember repairs that did not help"),
+            right(Place::Machines, MACHINE_API, "machinehealthchecks/status", &["patch"]),
+            right(Place::Cluster, "", "nodes", &["get"]).unseen("to make sure that a Node is gone"),
+        ],
+    },
+    Identity {
+        name: termination::CONTROLLER,
+        rights: &[
+            right(Place::Machines, MACHINE_API, "machinehealthchecks", &["create"]),
+            right(Place::Machines, MACHINE_API, "machinehealthchecks", &["get", "patch"])
+                .only(&[termination::NAME]),
+        ],
+    },
+    Identity {
         name: webhooks::IDENTITY,
         rights: &[
             right(Place::Cluster, CONFIG_API, "infrastructures", READ),
@@ -147,9 +174,11 @@ const WRITTEN: &[&str] = &["list", "patch", "watch"];
 /// The accounts of everybody but the process itself.
 const CONTROLLERS: &[&str] = &[
     "fleetwright-machine",
+    "fleetwright-machinehealthcheck",
     "fleetwright-machineset",
     "fleetwright-machineset-capacity",
     "fleetwright-placementgroup",
     "fleetwright-shared",
+    "fleetwright-terminationcheck",
     "fleetwright-webhooks",
 ];

@@ -76,9 +76,10 @@ impl Reach {
         if uri.query().is_some() || url.contains('#') || !matches!(uri.path(), "" | "/") {
             return Err("holds more than a host and a port");
         }
-        let port = match authority.port() {
-            None => 443,
-            Some(port) => port.as_str().parse().map_err(|_| "has no port that there could be")?,
+        // `Authority::port` has none where the number is too great.
+        let port = match authority.as_str().strip_prefix(authority.host()).unwrap_or_default() {
+            "" => 443,
+            port => port[1..].parse().map_err(|_| "has no port that there could be")?,
         };
         Ok(Self::Url {
             host: authority.host().to_owned(),
