@@ -81,7 +81,7 @@ fn main() -> ExitCode {
         Command::Destroy(arguments) => destroy::run(arguments),
         Command::Tree(arguments) => views::run_tree(&arguments),
         Command::Explain(arguments) => views::run_explain(&arguments),
-        Command::TerminationHandler(arguments) => termination_handler::run(arguments),
+        Command::TerminationHandler(arguments) => termination_handler::run(&arguments),
         Command::Manifests(arguments) => termination_handler::run_manifests(arguments),
         Command::Crds => crds::run(),
         Command::Generate(arguments) => generate::run(&arguments),

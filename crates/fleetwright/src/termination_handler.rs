@@ -94,11 +94,11 @@ fn endpoint(text: &str) -> Result<String, String> {
     }
 }
 
-pub(crate) fn run(arguments: HandlerArguments) -> anyhow::Result<()> {
+pub(crate) fn run(arguments: &HandlerArguments) -> anyhow::Result<()> {
     block_on(handle(arguments))
 }
 
-async fn handle(arguments: HandlerArguments) -> anyhow::Result<()> {
+async fn handle(arguments: &HandlerArguments) -> anyhow::Result<()> {
     let clock = Clock::system();
     let report = Report::new(clock.clone());
     let stop = CancellationToken::new();
@@ -124,7 +124,7 @@ async fn handle(arguments: HandlerArguments) -> anyhow::Result<()> {
         interval: Duration::from_secs(arguments.poll_interval_seconds),
     };
     let access = Access::with_kubeconfig(&arguments.kubeconfig);
-    let source = source(&arguments, &clock);
+    let source = source(arguments, &clock);
     tracing::info!(node = settings.node, cloud = source.cloud(), "looking for notices");
     let handler = Handler::new(settings, source, access, clock, Random::from_os(), report);
     let handling = handler.run(stop.clone());

@@ -143,6 +143,8 @@ impl KubeletFiles {
             .map_err(unreadable)?;
         // The handler has its own patience.
         config.default_retry = false;
+        // A kubelet reaches its API directly, whatever proxy the environment names.
+        config.proxy_url = None;
         config.connect_timeout = Some(REQUEST_LIMIT);
         config.read_timeout = Some(REQUEST_LIMIT);
         config.write_timeout = Some(REQUEST_LIMIT);

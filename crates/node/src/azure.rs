@@ -53,13 +53,12 @@ pub fn notices(
 #[serde(rename_all = "PascalCase")]
 struct Document {
     #[serde(default)]
-    events: Vec<Event>,
+    events: Vec<Planned>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
-#[derive(Default)]
-struct Event {
+struct Planned {
     event_id: String,
     event_type: String,
     resources: Vec<String>,
@@ -67,7 +66,7 @@ struct Event {
     not_before: String,
 }
 
-impl Event {
+impl Planned {
     fn names(&self, own: Option<&str>) -> bool {
         let named = |own: &str| self.resources.iter().any(|name| name.eq_ignore_ascii_case(own));
         self.resources.is_empty() || own.is_none_or(named)

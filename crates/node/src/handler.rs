@@ -204,7 +204,8 @@ impl Handler {
         while Instant::now() < end {
             let certain = self.look().await;
             let ending = self.notices.iter().any(|notice| notice.kind == Kind::Termination);
-            if ending && self.settle().await || !ending && certain {
+            let done = if ending { self.settle().await } else { certain };
+            if done {
                 return;
             }
             sleep(LAST_PAUSE).await;

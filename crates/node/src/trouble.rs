@@ -54,6 +54,7 @@ impl Trouble {
         }
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "for `map_err`: an error ends here")]
     pub(crate) fn unreadable(what: &'static str, why: impl ToString) -> Self {
         Self::Unreadable { what, why: why.to_string() }
     }

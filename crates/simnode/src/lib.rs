@@ -30,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::cluster::{Cluster, SharedCluster};
 
-pub use kubelet::{Agent, EXIT_CODE, Host, Hosts, READY_AFTER, RUNS_FOR, TERMINATES_IN};
+pub use kubelet::{Agent, EXIT_CODE, Host, Hosts, Program, READY_AFTER, RUNS_FOR, TERMINATES_IN};
 pub use settings::{KubeletSettings, LifecycleSettings, NAMES, Settings};
 
 /// The whole simulation, not started yet.

@@ -1,5 +1,7 @@
 //! From the spot market to the Node, through the real handler: one thread, virtual time, no I/O.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests, which fail by panicking")]
+
 use std::time::Duration;
 
 use bytes::Bytes;

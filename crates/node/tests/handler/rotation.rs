@@ -30,7 +30,10 @@ struct Rotating {
 impl Credentials for Rotating {
     fn contents(&self) -> Contents {
         let generation = self.generation.load(Ordering::SeqCst);
-        Contents::from([(PathBuf::from("kubelet-client-current.pem"), vec![generation as u8])])
+        Contents::from([(
+            PathBuf::from("kubelet-client-current.pem"),
+            generation.to_le_bytes().to_vec(),
+        )])
     }
 
     fn connect(&self) -> BoxFuture<'_, Result<Client, AccessError>> {

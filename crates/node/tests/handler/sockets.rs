@@ -17,7 +17,7 @@ async fn look_at(endpoint: &str) -> Looked {
     let clock = Clock::system();
     let mut source = AwsSource::new(Metadata::at(endpoint), AwsSettings::default(), clock.clone());
     let look = source.look(clock.now());
-    tokio::time::timeout(Duration::from_secs(60), look).await.expect("a look ends")
+    tokio::time::timeout(Duration::from_mins(1), look).await.expect("a look ends")
 }
 
 /// Has `behave` take every connection.
@@ -62,9 +62,10 @@ const TOKEN: &str = "HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nabc";
 async fn a_notice_over_a_socket() {
     let (looked, requests) = look_with(|socket, head| async move {
         let body = r#"{"action":"terminate","time":"2026-01-01T00:02:00Z"}"#;
-        let text = match head.starts_with("PUT") {
-            true => TOKEN.to_owned(),
-            false => format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len()),
+        let text = if head.starts_with("PUT") {
+            TOKEN.to_owned()
+        } else {
+            format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())
         };
         reply(socket, &text).await;
     })
@@ -108,7 +109,7 @@ async fn redirects_are_not_followed() {
 #[tokio::test]
 async fn silence_slowness_and_floods_are_cut_off() {
     let (looked, _) = look_with(|socket, _| async move {
-        tokio::time::sleep(Duration::from_secs(120)).await;
+        tokio::time::sleep(Duration::from_mins(2)).await;
         drop(socket);
     })
     .await;

@@ -75,7 +75,7 @@ pub(super) struct Tokens(BTreeMap<String, (String, Timestamp)>);
 impl Tokens {
     fn give(&mut self, random: &Random, instance: &str, now: Timestamp, lasts: Duration) -> String {
         self.0.retain(|_, (_, until)| *until > now);
-        let token = format!("{}{}==", random.name_suffix(52), "A");
+        let token = format!("{}A==", random.name_suffix(52));
         self.0.insert(token.clone(), (instance.to_owned(), now + lasts));
         token
     }

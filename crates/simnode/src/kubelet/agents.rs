@@ -14,13 +14,16 @@ use tokio_util::sync::CancellationToken;
 
 use super::{host::Host, hosts::Hosts};
 
+/// Starts a program on a machine.
+pub type Program = dyn Fn(&Host) -> BoxFuture<'static, ()> + Send + Sync;
+
 /// A program, and the nodes on which it runs.
 #[derive(Clone)]
 pub struct Agent {
     /// It runs on nodes with this label.
     pub label: String,
     /// Runs it. It is cut off without warning when the machine goes.
-    pub run: Arc<dyn Fn(&Host) -> BoxFuture<'static, ()> + Send + Sync>,
+    pub run: Arc<Program>,
 }
 
 impl fmt::Debug for Agent {

@@ -43,7 +43,7 @@ use crate::{
     settings::{KUBELET, KubeletSettings},
 };
 
-pub use agents::Agent;
+pub use agents::{Agent, Program};
 pub use host::Host;
 pub use hosts::Hosts;
 pub(crate) use hosts::is_ready;

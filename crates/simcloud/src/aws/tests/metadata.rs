@@ -134,7 +134,7 @@ async fn faults_of_the_metadata_service() {
     assert_eq!(get(&cloud, &made[0], item).await.unwrap().0, 200);
     assert_eq!(before.elapsed().as_secs(), 30);
     cloud.aws.fault(on_item(Effect::Hang));
-    let hour = std::time::Duration::from_secs(3600);
+    let hour = std::time::Duration::from_hours(1);
     assert!(tokio::time::timeout(hour, get(&cloud, &made[0], item)).await.is_err());
     // A fault of the API does not hit the metadata service, nor the other way round.
     cloud.aws.fault(Fault { action: None, ..Fault::next("", Effect::Throttle) });
