@@ -379,7 +379,7 @@ mod tests {
             troubles: vec![crate::trouble::Trouble::unreadable("x", "y")],
         };
         assert_eq!(standing(&before, &failed), before);
-        assert_eq!(standing(&before, &Looked::default()), [spot.clone()]);
+        assert_eq!(standing(&before, &Looked::default()), std::slice::from_ref(&spot));
         let again = Looked { notices: vec![event.clone()], troubles: vec![] };
         assert_eq!(standing(&before, &again), [spot.clone(), event.clone()]);
         // Another time for the same: sooner counts, later only of what can be taken back.

@@ -181,7 +181,7 @@ mod tests {
     fn they_are_what_kubernetes_knows() {
         let choices = Choices::default();
         let set: DaemonSet = serde_json::from_value(daemon_set(&choices)).unwrap();
-        let pod = set.spec.unwrap().template.spec.unwrap();
+        let pod = set.spec.template.spec.unwrap();
         assert_eq!(
             serde_json::to_value(&pod).unwrap(),
             daemon_set(&choices)["spec"]["template"]["spec"]
