@@ -80,6 +80,8 @@ impl Connection {
 fn client(mut config: Config) -> anyhow::Result<Client> {
     // Controllers have their own patience: an eviction that a budget refuses is no fault.
     config.default_retry = false;
+    // Proxies of the environment are for the clouds; the cluster is reached directly.
+    config.proxy_url = None;
     Client::try_from(config).context("cannot make a client for the cluster")
 }
 
