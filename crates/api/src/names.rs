@@ -71,6 +71,16 @@ pub mod annotation {
     pub const GPU: &str = "machine.openshift.io/GPU";
     /// On a MachineSet: pods its instances hold.
     pub const MAX_PODS: &str = "machine.openshift.io/maxPods";
+    /// On a MachineSet: processors of its Nodes, as users may correct it.
+    pub const CAPACITY_CPU: &str = "capacity.cluster-autoscaler.kubernetes.io/cpu";
+    /// On a MachineSet: memory of its Nodes, as users may correct it.
+    pub const CAPACITY_MEMORY: &str = "capacity.cluster-autoscaler.kubernetes.io/memory";
+    /// On a MachineSet: GPUs of its Nodes.
+    pub const CAPACITY_GPU_COUNT: &str = "capacity.cluster-autoscaler.kubernetes.io/gpu-count";
+    /// On a MachineSet: the resource that the GPUs of its Nodes are.
+    pub const CAPACITY_GPU_TYPE: &str = "capacity.cluster-autoscaler.kubernetes.io/gpu-type";
+    /// On a MachineSet: which of the values for the autoscaler are ours.
+    pub const CAPACITY: &str = "fleetwright.dev/capacity";
     /// On a MachineSet: labels its Nodes will have.
     pub const CAPACITY_LABELS: &str = "capacity.cluster-autoscaler.kubernetes.io/labels";
     /// On a MachineSet: taints its Nodes will have.

@@ -531,7 +531,7 @@ async fn types_are_asked_for_once_a_day() {
             "DescribeInstanceTypes",
             "<R><instanceTypeSet><item><instanceType>p4d.24xlarge</instanceType><vCpuInfo>\
              <defaultVCpus>96</defaultVCpus></vCpuInfo><memoryInfo><sizeInMiB>1179648</sizeInMiB>\
-             </memoryInfo><gpuInfo><gpus><item><count>8</count></item></gpus></gpuInfo>\
+             </memoryInfo><gpuInfo><gpus><item><count>8</count><manufacturer>NVIDIA</manufacturer></item></gpus></gpuInfo>\
              <processorInfo><supportedArchitectures><item>x86_64</item></supportedArchitectures>\
              </processorInfo><placementGroupInfo><supportedStrategies><item>cluster</item>\
              <item>spread</item></supportedStrategies></placementGroupInfo></item></instanceTypeSet></R>",
@@ -540,6 +540,7 @@ async fn types_are_asked_for_once_a_day() {
     let cloud = double.cloud();
     let found = cloud.instance_type("p4d.24xlarge").await.unwrap().unwrap();
     assert_eq!((found.vcpus, found.memory_mib, found.gpus), (96, 1_179_648, 8));
+    assert_eq!(found.gpu_resource.as_deref(), Some("nvidia.com/gpu"));
     assert_eq!(found.architecture, "amd64");
     assert_eq!(found.strategies, BTreeSet::from([Strategy::Cluster, Strategy::Spread]));
     assert_eq!(cloud.instance_type("p4d.24xlarge").await.unwrap(), Some(found));

@@ -199,6 +199,8 @@ pub struct InstanceType {
     pub memory_mib: u64,
     /// GPUs.
     pub gpus: u32,
+    /// The resource that pods ask for to have one of the GPUs, such as `nvidia.com/gpu`.
+    pub gpu_resource: Option<String>,
     /// As in the label `kubernetes.io/arch` (`amd64`, `arm64`).
     pub architecture: String,
     /// Strategies of placement groups that can hold it.

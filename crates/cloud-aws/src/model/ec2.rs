@@ -482,6 +482,7 @@ pub mod responses {
     response! {
         GpuDeviceInfo {
             count: Option<i64> = "count",
+            manufacturer: Option<String> = "manufacturer",
         }
     }
 

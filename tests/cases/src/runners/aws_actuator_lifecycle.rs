@@ -529,7 +529,7 @@ fn scale_from_zero(row: &Row<'_>) -> Outcome {
         v_cpu_info: Some(responses::VCpuInfo { default_v_cpus: number("vcpu") }),
         memory_info: Some(responses::MemoryInfo { size_in_mi_b: number("memoryMiB") }),
         gpu_info: Some(responses::GpuInfo {
-            gpus: vec![responses::GpuDeviceInfo { count: number("gpus") }],
+            gpus: vec![responses::GpuDeviceInfo { count: number("gpus"), manufacturer: None }],
         }),
         processor_info: Some(responses::ProcessorInfo {
             supported_architectures: list("arch")

@@ -417,6 +417,7 @@ impl Cloud for Ec2 {
                 vcpus: 2,
                 memory_mib: 8192,
                 gpus: 0,
+                gpu_resource: None,
                 architecture: "amd64".to_owned(),
                 strategies: BTreeSet::from([
                     Strategy::Cluster,

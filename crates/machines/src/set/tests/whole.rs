@@ -280,6 +280,7 @@ async fn an_empty_set_says_what_its_machines_would_be() {
         vcpus: 2,
         memory_mib: 8192,
         gpus: 0,
+        gpu_resource: None,
         architecture: "amd64".to_owned(),
         strategies: [].into(),
     };
@@ -308,7 +309,13 @@ async fn an_empty_set_says_what_its_machines_would_be() {
     assert_eq!(annotations["machine.openshift.io/memoryMb"], "8192");
     assert_eq!(annotations["machine.openshift.io/GPU"], "0");
     let labels = &annotations["capacity.cluster-autoscaler.kubernetes.io/labels"];
-    assert_eq!(labels, "kubernetes.io/arch=amd64");
+    assert_eq!(
+        labels,
+        "kubernetes.io/arch=amd64,topology.kubernetes.io/region=us-east-1,\
+         topology.kubernetes.io/zone=us-east-1a"
+    );
+    assert_eq!(annotations["capacity.cluster-autoscaler.kubernetes.io/cpu"], "2");
+    assert_eq!(annotations["capacity.cluster-autoscaler.kubernetes.io/memory"], "8192Mi");
     let told = bed.events("unknown").await;
     assert!(told.iter().any(|(reason, text)| reason == "FailedUpdate" && text.contains("x1.odd")));
     let writes = bed.writes.count();

@@ -3,13 +3,9 @@
 //!
 //! A controller of its own, so that a slow cloud never holds up replicas.
 
-use std::collections::BTreeMap;
+mod decide;
 
-use fleetwright_api::{
-    aws::AWSMachineProviderConfig,
-    machine::MachineSet,
-    names::{annotation, label},
-};
+use fleetwright_api::{aws::AWSMachineProviderConfig, machine::MachineSet};
 use fleetwright_cloud::{CloudError, InstanceType};
 use fleetwright_runtime::{
     Action, Controller, ControllerOptions, CutOff, EventRecorder, EventType, Informer, Metrics,
@@ -22,41 +18,15 @@ use kube::{
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+pub use self::decide::{Nature, annotations, changes};
 use crate::clouds::{Clouds, NoSite};
 
 /// The controller's name.
 pub const CONTROLLER: &str = "machineset-capacity";
 /// In whose name the API is written to.
 pub const FIELD_MANAGER: &str = "fleetwright/machineset-capacity";
-/// Label of Nodes: their architecture.
-const ARCHITECTURE: &str = "kubernetes.io/arch";
 /// What the user is told about a type that the cloud does not have.
 const UNKNOWN_TYPE: &str = "failed to set autoscaling from zero annotations, instance type unknown";
-
-/// The annotations of a set whose Machines are of this type. Labels that the user has put down for
-/// its Nodes stay, and win.
-pub fn annotations(
-    instance_type: &InstanceType,
-    interruptible: bool,
-    labels: &str,
-) -> BTreeMap<&'static str, String> {
-    let mut capacity = BTreeMap::from([(ARCHITECTURE, instance_type.architecture.as_str())]);
-    if interruptible {
-        capacity.insert(label::INTERRUPTIBLE, "");
-    }
-    // What is not one key and one value is left out, as the autoscaler would.
-    capacity.extend(labels.split(',').filter_map(|pair| {
-        pair.split_once('=').filter(|(key, value)| !key.is_empty() && !value.contains('='))
-    }));
-    let capacity: Vec<String> =
-        capacity.into_iter().map(|(key, value)| format!("{key}={value}")).collect();
-    BTreeMap::from([
-        (annotation::VCPU, instance_type.vcpus.to_string()),
-        (annotation::MEMORY_MB, instance_type.memory_mib.to_string()),
-        (annotation::GPU, instance_type.gpus.to_string()),
-        (annotation::CAPACITY_LABELS, capacity.join(",")),
-    ])
-}
 
 /// The annotations could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -140,17 +110,20 @@ impl Reconciler {
             self.events.record(&about, EventType::Warning, "FailedUpdate", &message);
             return Ok(Action::await_change());
         };
-        let labels = set.annotations().get(annotation::CAPACITY_LABELS);
-        let labels = labels.map(String::as_str).unwrap_or_default();
-        let wanted = annotations(&instance_type, config.is_spot(), labels);
-        let missing: BTreeMap<_, _> = wanted
-            .into_iter()
-            .filter(|(key, value)| set.annotations().get(*key) != Some(value))
-            .collect();
-        if missing.is_empty() {
+        let template = &set.spec.template.spec;
+        let nature = Nature {
+            instance_type: &instance_type,
+            interruptible: config.is_spot(),
+            region: &config.placement.region,
+            zone: &config.placement.availability_zone,
+            labels: &template.metadata.labels,
+            taints: &template.taints,
+        };
+        let changes = changes(&nature, set.annotations());
+        if changes.is_empty() {
             return Ok(Action::await_change());
         }
-        let patch = json!({"metadata": {"uid": set.uid(), "annotations": missing}});
+        let patch = json!({"metadata": {"uid": set.uid(), "annotations": changes}});
         let params =
             PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..Default::default() };
         let api: Api<MachineSet> = Api::namespaced(self.client, &key.namespace);
@@ -170,47 +143,5 @@ impl Reconciler {
         let secret = secret.map(|secret| ObjectKey::new(namespace, &secret.name));
         let opened = self.clouds.open(&config.placement.region, secret)?;
         Ok(opened.cloud.instance_type(&config.instance_type).await?)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn instance_type() -> InstanceType {
-        InstanceType {
-            name: "p3.2xlarge".to_owned(),
-            vcpus: 8,
-            memory_mib: 62464,
-            gpus: 1,
-            architecture: "amd64".to_owned(),
-            strategies: std::collections::BTreeSet::new(),
-        }
-    }
-
-    #[test]
-    fn a_type_in_the_words_of_the_autoscaler() {
-        let found = annotations(&instance_type(), false, "");
-        let wanted = [
-            ("machine.openshift.io/vCPU", "8"),
-            ("machine.openshift.io/memoryMb", "62464"),
-            ("machine.openshift.io/GPU", "1"),
-            ("capacity.cluster-autoscaler.kubernetes.io/labels", "kubernetes.io/arch=amd64"),
-        ];
-        assert_eq!(found, wanted.map(|(key, value)| (key, value.to_owned())).into());
-    }
-
-    #[test]
-    fn labels_of_the_user_stay_and_win_and_spot_is_told() {
-        let labels = |spot, known: &str| {
-            annotations(&instance_type(), spot, known)[annotation::CAPACITY_LABELS].clone()
-        };
-        assert_eq!(
-            labels(false, "team=hpc,kubernetes.io/arch=arm64,bad,a=b=c,empty="),
-            "empty=,kubernetes.io/arch=arm64,team=hpc"
-        );
-        let spot = labels(true, "");
-        assert_eq!(spot, "kubernetes.io/arch=amd64,machine.openshift.io/interruptible-instance=");
-        assert_eq!(labels(true, &spot), spot, "the same again");
     }
 }
