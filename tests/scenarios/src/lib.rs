@@ -28,6 +28,7 @@
 //! | `interrupt NAME`, `kill NAME` | Ctrl-C or kill -9; below is what is new, and how it ended |
 //! | `finish NAME` | the same without a signal: it ends by itself |
 //! | `file NAME` | a file with the indented text below |
+//! | `needs cluster-autoscaler` | that program is in the path too, built first if need be |
 //! | `== both` | from here on, the real server must print the same |
 //! | `== real` | from here on, for the real server alone |
 //! | `== embedded` | from here on, for the embedded server alone; so begins every scenario |
@@ -37,7 +38,7 @@
 //! default, or that of the real server. `fleetwright up` takes a free port unless told otherwise.
 //! Times, uids, revisions, ages, ports and wide columns are made comparable first.
 //!
-//! `UPDATE_GOLDEN=1 cargo test -p fleetwright-scenarios` writes what is printed into the scripts:
+//! `UPDATE_GOLDEN=1 cargo test --workspace --test scenarios` writes what is printed into the scripts:
 //! what the real server says where both take part.
 
 mod background;
@@ -45,4 +46,4 @@ mod run;
 mod scenario;
 
 pub use run::{Run, Server, run};
-pub use scenario::{Block, Part, Scenario, Step, files};
+pub use scenario::{Block, Part, Program, Scenario, Step, files};

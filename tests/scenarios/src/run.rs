@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Error, Result, bail};
 use fleetwright_referees::cluster::binaries;
@@ -11,7 +11,7 @@ use fleetwright_referees::{Cluster, RealCluster};
 use regex::Regex;
 
 use crate::background::Background;
-use crate::scenario::{Block, Part, Scenario, Step};
+use crate::scenario::{Block, Part, Program, Scenario, Step};
 
 /// Where `fleetwright up` writes its kubeconfig, from the home folder.
 const KUBECONFIG: &str = ".local/share/fleetwright/kubeconfig";
@@ -37,7 +37,7 @@ pub struct Run {
 
 /// Runs a scenario.
 pub async fn run(scenario: &Scenario, server: Server) -> Result<Run> {
-    let shell = shell()?;
+    let shell = shell(scenario)?;
     // Kept until the end: the server ends with the value.
     let _real = match server {
         Server::Embedded => None,
@@ -78,7 +78,7 @@ pub async fn run(scenario: &Scenario, server: Server) -> Result<Run> {
     Ok(run)
 }
 
-fn shell() -> Result<Shell> {
+fn shell(scenario: &Scenario) -> Result<Shell> {
     let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
     for name in ["deploy", "examples"] {
         let there = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name);
@@ -88,14 +88,20 @@ fn shell() -> Result<Shell> {
     }
     let fleetwright = binaries::fleetwright()?;
     let own = fleetwright.parent().context("fleetwright is in no folder")?.to_owned();
-    let referees = binaries::referees()?;
+    let mut programs = vec![own, binaries::referees()?];
+    for program in scenario.needs() {
+        programs.push(match program {
+            Program::ClusterAutoscaler => binaries::autoscaler()?,
+        });
+    }
     let environment = vec![
         ("KUBECONFIG".to_owned(), folder.path().join(KUBECONFIG)),
         ("XDG_DATA_HOME".to_owned(), folder.path().join(".local/share")),
         ("FLEETWRIGHT_LISTEN".to_owned(), "127.0.0.1:0".into()),
         ("COLUMNS".to_owned(), "100".into()),
     ];
-    Ok(Shell::bare(folder, &[&own, &referees], environment))
+    let programs: Vec<&Path> = programs.iter().map(PathBuf::as_path).collect();
+    Ok(Shell::bare(folder, &programs, environment))
 }
 
 /// Runs one step. Nothing is returned for steps without golden output.
@@ -105,7 +111,7 @@ async fn run_step(
     background: &mut BTreeMap<String, Background>,
 ) -> Result<Option<String>> {
     Ok(match &block.step {
-        Step::Nothing => None,
+        Step::Nothing | Step::Needs(_) => None,
         Step::File(name) => {
             let path = shell.folder().join(name);
             fs::write(&path, &block.text).with_context(|| format!("cannot write {name}"))?;

@@ -48,6 +48,8 @@ pub enum Part {
 pub enum Step {
     /// A comment, an empty line or a heading.
     Nothing,
+    /// A program that commands call besides `fleetwright` and `kubectl`.
+    Needs(Program),
     /// A file to write.
     File(String),
     /// A command to run.
@@ -82,6 +84,13 @@ pub enum Step {
         /// As `kill` knows it; nothing to wait until it ends by itself.
         signal: Option<&'static str>,
     },
+}
+
+/// What takes time to build, so that only scenarios have it that ask for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Program {
+    /// `cluster-autoscaler`.
+    ClusterAutoscaler,
 }
 
 /// All scenario files, sorted.
@@ -168,6 +177,14 @@ impl Scenario {
         text
     }
 
+    /// The programs that it asks for.
+    pub fn needs(&self) -> impl Iterator<Item = Program> {
+        self.blocks.iter().filter_map(|block| match block.step {
+            Step::Needs(program) => Some(program),
+            _ => None,
+        })
+    }
+
     /// Whether any of it concerns the real server.
     pub fn has_real(&self) -> bool {
         let concerned = |block: &Block| block.part != Part::Embedded && block.step != Step::Nothing;
@@ -180,7 +197,11 @@ impl Step {
     fn has_text(&self) -> bool {
         match self {
             Self::File(_) | Self::Command(_) | Self::Show { .. } | Self::End { .. } => true,
-            Self::Nothing | Self::Until(_) | Self::Start { .. } | Self::Wait { .. } => false,
+            Self::Nothing
+            | Self::Needs(_)
+            | Self::Until(_)
+            | Self::Start { .. }
+            | Self::Wait { .. } => false,
         }
     }
 }
@@ -202,6 +223,7 @@ fn step(line: &str) -> Option<Step> {
     let words: Vec<&str> = line.split(' ').collect();
     Some(match words[..] {
         ["==", "both" | "embedded" | "real"] => Step::Nothing,
+        ["needs", "cluster-autoscaler"] => Step::Needs(Program::ClusterAutoscaler),
         ["file", name] => Step::File(name.to_owned()),
         ["wait", name, lines, "lines" | "line"] => {
             Step::Wait { name: name.to_owned(), lines: lines.parse().ok()? }
@@ -220,7 +242,7 @@ fn step(line: &str) -> Option<Step> {
 mod tests {
     use super::*;
 
-    const TEXT: &str = "# A comment.\n\
+    const TEXT: &str = "# A comment.\nneeds cluster-autoscaler\n\
         $ echo a; echo; echo b\n    a\n\n    b\n\n\
         start up $ fleetwright up\nwait up 1 line\nshow up 5 lines\n    up\n\
         == both\nfile a.yaml\n    a:\n      b: 1\nuntil $ kubectl get x\n\n\
@@ -230,13 +252,14 @@ mod tests {
     fn a_scenario_with_everything_reads_and_writes_back() {
         let scenario = Scenario::parse("x", TEXT).unwrap();
         assert_eq!(scenario.render(), TEXT);
-        assert_eq!(scenario.blocks[1].text, "a\n\nb\n");
-        let file = &scenario.blocks[6];
+        assert_eq!(scenario.needs().collect::<Vec<_>>(), [Program::ClusterAutoscaler]);
+        assert_eq!(scenario.blocks[2].text, "a\n\nb\n");
+        let file = &scenario.blocks[7];
         assert_eq!((&file.step, file.part), (&Step::File("a.yaml".into()), Part::Both));
         assert_eq!(file.text, "a:\n  b: 1\n");
         assert!(scenario.has_real());
-        assert_eq!(scenario.blocks[9].part, Part::Embedded);
-        assert_eq!(scenario.blocks[10].step, Step::End { name: "up".into(), signal: Some("KILL") });
+        assert_eq!(scenario.blocks[10].part, Part::Embedded);
+        assert_eq!(scenario.blocks[11].step, Step::End { name: "up".into(), signal: Some("KILL") });
     }
 
     #[test]
@@ -245,6 +268,7 @@ mod tests {
             ("$ a\nkubectl get x\n", "line 2: not understood: kubectl get x"),
             ("    text\n", "line 1: this text belongs to no step"),
             ("# a\n    text\n", "line 2: this text belongs to no step"),
+            ("needs another-program\n", "line 1: not understood"),
             ("show up many lines\n", "line 1: not understood"),
             ("", "empty"),
         ] {

@@ -6,6 +6,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use super::Referee;
+
 /// Where Go is looked for: the path, then the place its own installer uses.
 const CANDIDATES: [&str; 2] = ["go", "/usr/local/go/bin/go"];
 
@@ -52,12 +54,14 @@ impl Toolchain {
     pub(super) fn build(
         &self,
         module: &Path,
-        package: &str,
+        referee: &Referee,
         flags: &str,
         output: &Path,
     ) -> Result<()> {
+        let package = referee.package;
         let status = Command::new(&self.program)
-            .args(["build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o"])
+            .args(["build", "-trimpath", "-buildvcs=false", "-tags", referee.tags])
+            .args(["-ldflags", flags, "-o"])
             .arg(output)
             .arg(package)
             .env("CGO_ENABLED", "0")

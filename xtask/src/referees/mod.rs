@@ -6,6 +6,8 @@
 //!
 //! With `--metadata` it is the folder of AWS's own metadata mock, pinned in `tools/metadata/go.mod`.
 //!
+//! With `--autoscaler` it is that of the cluster-autoscaler, pinned in `tools/autoscaler/go.mod`.
+//!
 //! With `--crds` it is the folder of the Go module pinned in `tools/crds/go.mod`, whose
 //! CustomResourceDefinitions ours must match.
 
@@ -18,19 +20,43 @@ use sha2::{Digest, Sha256};
 
 mod go;
 
-/// File name and Go package of every referee, in the order in which they are built: the quick
-/// ones first, so that a broken tool chain shows at once.
-const REFEREES: [(&str, &str); 5] = [
-    ("etcd", "go.etcd.io/etcd/server/v3"),
-    ("kubectl", "k8s.io/kubernetes/cmd/kubectl"),
-    ("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"),
-    ("kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager"),
-    ("kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"),
+/// A program to build.
+struct Referee {
+    /// Its file name.
+    name: &'static str,
+    /// Its Go package.
+    package: &'static str,
+    /// Build tags, with commas; none if empty.
+    tags: &'static str,
+}
+
+impl Referee {
+    const fn new(name: &'static str, package: &'static str) -> Self {
+        Self { name, package, tags: "" }
+    }
+}
+
+/// The Kubernetes programs, in the order in which they are built: the quick ones first, so that a
+/// broken tool chain shows at once.
+const REFEREES: [Referee; 5] = [
+    Referee::new("etcd", "go.etcd.io/etcd/server/v3"),
+    Referee::new("kubectl", "k8s.io/kubernetes/cmd/kubectl"),
+    Referee::new("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"),
+    Referee::new("kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager"),
+    Referee::new("kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"),
 ];
 
 /// The mock of the instance metadata service.
-const METADATA: [(&str, &str); 1] =
-    [("ec2-metadata-mock", "github.com/aws/amazon-ec2-metadata-mock/cmd")];
+const METADATA: [Referee; 1] =
+    [Referee::new("ec2-metadata-mock", "github.com/aws/amazon-ec2-metadata-mock/cmd")];
+
+/// The autoscaler, with the one cloud provider that scales MachineSets: all of them together are
+/// ten times as much to build.
+const AUTOSCALER: [Referee; 1] = [Referee {
+    name: "cluster-autoscaler",
+    package: "k8s.io/autoscaler/cluster-autoscaler",
+    tags: "clusterapi",
+}];
 
 /// The Go module with the definitions of the kinds of `machine.openshift.io`.
 const CRD_MODULE: &str = "github.com/openshift/api";
@@ -47,7 +73,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         },
         [only] if only == "--crds" => crd_files()?,
         [only] if only == "--metadata" => built("tools/metadata", &METADATA)?,
-        _ => bail!("`cargo xtask referees` takes no arguments, or --crds or --metadata"),
+        [only] if only == "--autoscaler" => built("tools/autoscaler", &AUTOSCALER)?,
+        _ => bail!(
+            "`cargo xtask referees` takes no arguments, or --crds, --metadata or --autoscaler"
+        ),
     };
     #[expect(clippy::print_stdout, reason = "the folder is the answer of this command")]
     {
@@ -68,7 +97,7 @@ fn crd_files() -> Result<PathBuf> {
 fn given(folder: PathBuf) -> Result<PathBuf> {
     let missing: Vec<&str> = REFEREES
         .iter()
-        .map(|(name, _)| *name)
+        .map(|referee| referee.name)
         .filter(|name| !folder.join(name).is_file())
         .collect();
     ensure!(
@@ -82,7 +111,7 @@ fn given(folder: PathBuf) -> Result<PathBuf> {
 }
 
 /// Builds what is not yet in the cached folder.
-fn built(module: &str, referees: &[(&str, &str)]) -> Result<PathBuf> {
+fn built(module: &str, referees: &[Referee]) -> Result<PathBuf> {
     let module = crate::repository().join(module);
     let manifest = fs::read_to_string(module.join("go.mod"))
         .with_context(|| format!("cannot read go.mod in {}", module.display()))?;
@@ -93,20 +122,21 @@ fn built(module: &str, referees: &[(&str, &str)]) -> Result<PathBuf> {
     let flags = linker_flags(&manifest)?;
     let waiting: Vec<_> = referees
         .iter()
-        .filter(|(name, package)| !is_built(&folder, name, &stamp(package, &flags)))
+        .filter(|referee| !is_built(&folder, referee.name, &stamp(referee, &flags)))
         .collect();
     if waiting.is_empty() {
         return Ok(folder);
     }
 
     let go = go::find(&module, &manifest)?;
-    for (done, (name, package)) in waiting.iter().enumerate() {
+    for (done, referee) in waiting.iter().enumerate() {
         eprintln!(
-            "referees: building {name} ({} of {}; minutes from a cold cache)",
+            "referees: building {} ({} of {}; minutes from a cold cache)",
+            referee.name,
             done + 1,
             waiting.len()
         );
-        install(&go, &module, &folder, name, package, &flags)?;
+        install(&go, &module, &folder, referee, &flags)?;
     }
     Ok(folder)
 }
@@ -133,26 +163,26 @@ fn stamp_file(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.stamp"))
 }
 
-fn stamp(package: &str, flags: &str) -> String {
-    format!("{package}\n{flags}\n")
+fn stamp(referee: &Referee, flags: &str) -> String {
+    format!("{}\n{flags}\n{}", referee.package, referee.tags)
 }
 
 fn install(
     go: &go::Toolchain,
     module: &Path,
     folder: &Path,
-    name: &str,
-    package: &str,
+    referee: &Referee,
     flags: &str,
 ) -> Result<()> {
+    let name = referee.name;
     // Built under a name of its own and renamed: whoever uses an older binary of that name keeps
     // it, and two builds at once cannot spoil each other.
     let unfinished = folder.join(format!(".{name}.{}", std::process::id()));
-    let result = go.build(module, package, flags, &unfinished).and_then(|()| {
+    let result = go.build(module, referee, flags, &unfinished).and_then(|()| {
         fs::rename(&unfinished, folder.join(name))
             .with_context(|| format!("cannot move {name} into {}", folder.display()))?;
         let stamp_file = stamp_file(folder, name);
-        fs::write(&stamp_file, stamp(package, flags))
+        fs::write(&stamp_file, stamp(referee, flags))
             .with_context(|| format!("cannot write {}", stamp_file.display()))
     });
     if result.is_err() {

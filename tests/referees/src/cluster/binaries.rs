@@ -14,9 +14,14 @@ pub fn referees() -> Result<PathBuf> {
     ask(&[])
 }
 
-/// The folder that holds AWS's mock of the instance metadata service, built first if need be.
+/// AWS's mock of the instance metadata service, built first if need be.
 pub fn metadata_mock() -> Result<PathBuf> {
     Ok(ask(&["--metadata"])?.join("ec2-metadata-mock"))
+}
+
+/// The folder that holds the cluster-autoscaler, built first if need be.
+pub fn autoscaler() -> Result<PathBuf> {
+    ask(&["--autoscaler"])
 }
 
 /// The folder of the Go module whose CustomResourceDefinitions ours must match.

@@ -20,7 +20,7 @@ use crate::http_client::Client;
 /// A command that takes longer hangs.
 const COMMAND_LIMIT: Duration = Duration::from_secs(30);
 /// How long `until` and `stop` wait for what they expect.
-const WAIT_LIMIT: Duration = Duration::from_secs(30);
+const WAIT_LIMIT: Duration = Duration::from_secs(90);
 
 /// Runs all commands in a fresh namespace and returns what they printed.
 pub async fn run(session: &Session, cluster: &dyn Cluster, binaries: &Path) -> Result<Vec<Output>> {
