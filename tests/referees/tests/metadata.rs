@@ -17,7 +17,8 @@ use fleetwright_node::{
     report::Report,
 };
 use fleetwright_referees::{
-    Cluster as _, EmbeddedCluster, Request as HttpRequest, cluster::binaries, process::Supervised,
+    Access as ClusterAccess, Cluster as _, EmbeddedCluster, RealCluster, Request as HttpRequest,
+    cluster::binaries, process::Supervised,
 };
 use fleetwright_world::{client::in_process, handlers::node_clients};
 use jiff::{SignedDuration, Timestamp};
@@ -166,13 +167,21 @@ async fn scheduled_events() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The program as a DaemonSet runs it: the rights of a node, a proxy in its environment that must
-/// not be used, and credentials that are rotated.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_program_itself() -> anyhow::Result<()> {
+    program_on(EmbeddedCluster::start().await?.access()).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_program_itself_with_the_rights_that_kube_apiserver_gives_a_node() -> anyhow::Result<()>
+{
+    program_on(RealCluster::start().await?.access()).await
+}
+
+/// The program as a DaemonSet runs it: the rights of a node, a proxy in its environment that must
+/// not be used, and credentials that are rotated.
+async fn program_on(access: &ClusterAccess) -> anyhow::Result<()> {
     const NODE: &str = "nodes-a";
-    let cluster = EmbeddedCluster::start().await?;
-    let access = cluster.access();
     let admin = fleetwright_referees::Client::new(access)?;
     let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}});
     let create = HttpRequest::new("POST", "/api/v1/nodes").json(&node.to_string());
