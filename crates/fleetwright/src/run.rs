@@ -24,7 +24,7 @@ use crate::{
     aws,
     connection::{Clients, Connection},
     print_line,
-    signals::stop_signal,
+    signals::run_until_signal,
 };
 
 /// How long controllers may take to stop.
@@ -152,21 +152,7 @@ async fn serve_until_stopped(arguments: RunArguments) -> anyhow::Result<()> {
     }
     announce(&config, served_at)?;
 
-    let work = tasks.run(STOP_LIMIT);
-    tokio::pin!(work);
-    let ended = tokio::select! {
-        ended = &mut work => ended,
-        signal = stop_signal() => {
-            signal?;
-            stop.cancel();
-            work.await
-        }
-    };
-    if let Err(failures) = ended {
-        let failures: Vec<String> = failures.iter().map(ToString::to_string).collect();
-        bail!("{}", failures.join("; "));
-    }
-    Ok(())
+    run_until_signal(tasks, &stop, STOP_LIMIT).await
 }
 
 /// Makes or checks what the cluster must have.

@@ -26,7 +26,7 @@ use tower::ServiceExt;
 use crate::{
     connection::{Connection, block_on},
     print_line,
-    signals::stop_signal,
+    signals::run_until_signal,
 };
 
 /// Every part of simulated nodes.
@@ -308,19 +308,5 @@ async fn serve(
     let wanted = move |name: &str| parts.iter().any(|part| part == name || part == ALL_PARTS);
     simulation.start(client, clock, &Random::from_os(), wanted, &mut tasks);
     print_line(&format!("Simulated clouds are at {url}"))?;
-    let work = tasks.run(STOP_LIMIT);
-    tokio::pin!(work);
-    let ended = tokio::select! {
-        ended = &mut work => ended,
-        signal = stop_signal() => {
-            signal?;
-            stop.cancel();
-            work.await
-        }
-    };
-    if let Err(failures) = ended {
-        let failures: Vec<String> = failures.iter().map(ToString::to_string).collect();
-        bail!("{}", failures.join("; "));
-    }
-    Ok(())
+    run_until_signal(tasks, &stop, STOP_LIMIT).await
 }

@@ -26,7 +26,10 @@ use fleetwright_world::{
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::{data_dir, kubeconfig, print_line, signals::stop_signal};
+use crate::{
+    data_dir, kubeconfig, print_line,
+    signals::{stop_signal, told},
+};
 
 /// The port of a Kubernetes API, where nothing else is said.
 const DEFAULT_ADDRESS: &str = "127.0.0.1:6443";
@@ -179,10 +182,7 @@ async fn serve(arguments: UpArguments) -> anyhow::Result<()> {
     server.stop();
     serving.await;
     running.stop().await;
-    if let Err(failures) = ended {
-        let failures: Vec<String> = failures.iter().map(ToString::to_string).collect();
-        bail!("{}", failures.join("; "));
-    }
+    ended.map_err(|failures| told(&failures))?;
     if folder.is_none() {
         // The credentials in it are worth nothing without the process.
         let _ = std::fs::remove_file(&kubeconfig_path);

@@ -38,5 +38,5 @@ pub use leader::{LeaderElection, LeaderSettings, LeaderState, Leadership};
 pub use metrics::Metrics;
 pub use queue::{RateLimits, WorkQueue};
 pub use request_rate::{RateLimited, RequestRate};
-pub use tasks::{Stage, Tasks};
+pub use tasks::{Stage, TaskFailure, Tasks};
 pub(crate) use text::{error_chain, panic_message};
