@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 use crate::{
     access::Access,
     admission::{Admission, InProcess, transport::Https},
+    auth::authn::signing::SigningKey,
     bootstrap, controllers, crd,
     server::{Limits, Parts, Server},
     status::ApiError,
@@ -81,6 +82,27 @@ impl Embedded {
             }
         };
         Ok(Self { storage })
+    }
+
+    /// Starts a server that keeps everything in memory and that nobody outside this process knows: it
+    /// has no tokens, signs with a key of its own, and publishes no authority.
+    pub async fn in_memory(
+        clock: &Clock,
+        random: Random,
+        controllers: impl Fn(&str) -> bool + Send + 'static,
+    ) -> Result<Running, StartError> {
+        let key = SigningKey::generate();
+        let key = key.map_err(|error| StartError::Credentials(error.to_string()))?;
+        let settings = Settings {
+            clock: clock.clone(),
+            random,
+            limits: Limits::default(),
+            tokens: String::new(),
+            service_account_key: key.pkcs8().to_vec(),
+            authority: String::new(),
+            controllers: Box::new(controllers),
+        };
+        Self::open(StoreLocation::Memory, clock)?.start(settings).await
     }
 
     /// Starts the server and its controllers.

@@ -128,20 +128,12 @@ async fn serve_until_stopped(arguments: RunArguments) -> anyhow::Result<()> {
         leadership: leadership.clone(),
     };
     let served_at = served.start(&mut tasks).await?;
+    let connector = Arc::new(aws::connector(&clock, &random)?);
     let fleet = Fleet {
-        client: Box::new(move |name| clients.of(name)),
-        namespace: config.machine_namespace.clone(),
-        controllers: config.controllers.clone(),
-        connector: Arc::new(aws::connector(&clock, &random)?),
-        launch: config.launch.clone(),
-        drain: config.drain.clone(),
-        repair: config.repair.clone(),
-        workers: usize::try_from(config.workers).unwrap_or(1),
         host: hostname(),
-        clock,
-        random,
         metrics,
         leadership,
+        ..Fleet::new(&config, move |name| clients.of(name), connector, clock, random)
     };
     fleet.start(&mut tasks);
     // Last: who cannot start must not hold the lease.

@@ -11,7 +11,7 @@ use fleetwright_clock::{Clock, Random};
 use fleetwright_cloud::{HttpClientError, HttpOptions, http_client};
 use fleetwright_cloud_aws::{AwsConnector, AwsOptions, Endpoints};
 use fleetwright_runtime::{
-    Metrics, Tasks,
+    Tasks,
     config::{Config, ControllerNames},
 };
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -124,21 +124,9 @@ impl World {
             endpoints: Endpoints::all(&uri),
             ..AwsOptions::new(http_client(&HttpOptions::default())?, clock.clone(), random.fork())
         };
-        let fleet = Fleet {
-            client: Box::new(client_of),
-            namespace: config.machine_namespace.clone(),
-            controllers,
-            connector: Arc::new(AwsConnector::new(options)),
-            launch: config.launch.clone(),
-            drain: config.drain.clone(),
-            repair: config.repair.clone(),
-            workers: usize::try_from(config.workers).unwrap_or(1),
-            host: String::new(),
-            clock,
-            random,
-            metrics: Metrics::new(),
-            leadership: None,
-        };
+        let connector = Arc::new(AwsConnector::new(options));
+        let fleet =
+            Fleet { controllers, ..Fleet::new(&config, client_of, connector, clock, random) };
         fleet.start(tasks);
         Ok(url)
     }

@@ -18,7 +18,7 @@ use fleetwright_machines::{
 };
 use fleetwright_runtime::{
     CutOff, EventRecorder, Informer, Leadership, Metrics, Stage, Tasks,
-    config::{ControllerNames, DrainConfig, LaunchConfig, RepairConfig},
+    config::{Config, ControllerNames, DrainConfig, LaunchConfig, RepairConfig},
 };
 use k8s_openapi::api::core::v1::{Node, Secret};
 use kube::{Api, Client, Resource};
@@ -70,6 +70,31 @@ pub const NAMES: &[&str] = &[
 pub const SHARED: &str = "shared";
 
 impl Fleet {
+    /// As the configuration has it, for a process that competes with no other.
+    pub fn new(
+        config: &Config,
+        client: impl Fn(&str) -> Client + Send + 'static,
+        connector: Arc<dyn Connector>,
+        clock: Clock,
+        random: Random,
+    ) -> Self {
+        Self {
+            client: Box::new(client),
+            namespace: config.machine_namespace.clone(),
+            controllers: config.controllers.clone(),
+            connector,
+            launch: config.launch.clone(),
+            drain: config.drain.clone(),
+            repair: config.repair.clone(),
+            workers: usize::try_from(config.workers).unwrap_or(1),
+            host: String::new(),
+            clock,
+            random,
+            metrics: Metrics::new(),
+            leadership: None,
+        }
+    }
+
     /// Starts the informers and the controllers.
     pub fn start(self, tasks: &mut Tasks) {
         let Self {

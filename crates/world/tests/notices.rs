@@ -7,9 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use fleetwright_api::names::{annotation, condition, label};
 use fleetwright_apiserver::{
-    Limits,
-    auth::authn::signing::SigningKey,
-    embedded::{Embedded, Running, Settings, StoreLocation},
+    embedded::{Embedded, Running},
     user::{AUTHENTICATED, MASTERS, UserInfo},
 };
 use fleetwright_clock::{Clock, Random};
@@ -44,17 +42,7 @@ impl World {
     /// A cluster with spot instances, whose Nodes are labelled.
     async fn with_instances(count: u32) -> Self {
         let clock = Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap());
-        let settings = Settings {
-            clock: clock.clone(),
-            random: Random::seeded(1),
-            limits: Limits::default(),
-            tokens: String::new(),
-            service_account_key: SigningKey::generate().unwrap().pkcs8().to_vec(),
-            authority: String::new(),
-            controllers: Box::new(|_| true),
-        };
-        let embedded = Embedded::open(StoreLocation::Memory, &clock).unwrap();
-        let running = embedded.start(settings).await.unwrap();
+        let running = Embedded::in_memory(&clock, Random::seeded(1), |_| true).await.unwrap();
         let user = UserInfo::new("admin", &[MASTERS, AUTHENTICATED]);
         let client = in_process(running.server(), user, "default");
         let aws = AwsSettings {

@@ -3,9 +3,7 @@
 use std::{net::TcpListener, path::Path, time::Duration};
 
 use fleetwright_apiserver::{
-    Limits,
-    auth::authn::signing::SigningKey,
-    embedded::{Embedded, Running, Settings, StoreLocation},
+    embedded::{Embedded, Running},
     user::{AUTHENTICATED, MASTERS, UserInfo},
 };
 use fleetwright_clock::{Clock, Random};
@@ -34,16 +32,7 @@ const PATIENCE: Duration = Duration::from_mins(2);
 /// The API with one Node.
 async fn cluster() -> anyhow::Result<(Running, Api<Node>)> {
     let clock = Clock::system();
-    let settings = Settings {
-        clock: clock.clone(),
-        random: Random::seeded(1),
-        limits: Limits::default(),
-        tokens: String::new(),
-        service_account_key: SigningKey::generate()?.pkcs8().to_vec(),
-        authority: String::new(),
-        controllers: Box::new(|_| false),
-    };
-    let running = Embedded::open(StoreLocation::Memory, &clock)?.start(settings).await?;
+    let running = Embedded::in_memory(&clock, Random::seeded(1), |_| false).await?;
     let user = UserInfo::new("admin", &[MASTERS, AUTHENTICATED]);
     let client: Client = in_process(running.server(), user, "default");
     let nodes: Api<Node> = Api::all(client);

@@ -18,9 +18,8 @@ use fleetwright_api::{
     placement::AWSPlacementGroup,
 };
 use fleetwright_apiserver::{
-    Limits, Server,
-    auth::authn::signing::SigningKey,
-    embedded::{Embedded, Running, Settings, StoreLocation},
+    Server,
+    embedded::{Embedded, Running},
     service::{KnownUser, ResponseBody, handle},
     user::{MASTERS, UserInfo},
 };
@@ -153,17 +152,7 @@ impl Bed {
     pub(crate) async fn seeded(seed: u64) -> Self {
         let clock = Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap());
         let random = Random::seeded(seed);
-        let settings = Settings {
-            clock: clock.clone(),
-            random: random.fork(),
-            limits: Limits::default(),
-            tokens: String::new(),
-            service_account_key: SigningKey::generate().unwrap().pkcs8().to_vec(),
-            authority: String::new(),
-            controllers: Box::new(|_| true),
-        };
-        let embedded = Embedded::open(StoreLocation::Memory, &clock).unwrap();
-        let running = embedded.start(settings).await.unwrap();
+        let running = Embedded::in_memory(&clock, random.fork(), |_| true).await.unwrap();
         let user = Client::new(Door::open(running.server()), NAMESPACE);
         let bed = Self {
             cloud: FakeCloud::new(clock.clone()),

@@ -11,9 +11,7 @@ use std::{
 use bytes::Bytes;
 use fleetwright_api::names::{annotation, condition};
 use fleetwright_apiserver::{
-    Limits,
-    auth::authn::signing::SigningKey,
-    embedded::{Embedded, Running, Settings, StoreLocation},
+    embedded::{Embedded, Running},
     service::KnownUser,
     user::{AUTHENTICATED, MASTERS, UserInfo},
 };
@@ -98,17 +96,7 @@ impl Yard {
 
     pub(crate) async fn without_handler(labels: Value) -> Self {
         let clock = Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap());
-        let settings = Settings {
-            clock: clock.clone(),
-            random: Random::seeded(1),
-            limits: Limits::default(),
-            tokens: String::new(),
-            service_account_key: SigningKey::generate().unwrap().pkcs8().to_vec(),
-            authority: String::new(),
-            controllers: Box::new(|_| false),
-        };
-        let embedded = Embedded::open(StoreLocation::Memory, &clock).unwrap();
-        let running = embedded.start(settings).await.unwrap();
+        let running = Embedded::in_memory(&clock, Random::seeded(1), |_| false).await.unwrap();
         let cloud = AwsCloudSettings {
             signatures: false,
             throttling: Throttling::off(),

@@ -8,9 +8,7 @@ use std::{
 };
 
 use fleetwright_apiserver::{
-    Limits,
-    auth::authn::signing::SigningKey,
-    embedded::{self, Embedded, Running, StoreLocation},
+    embedded::{Embedded, Running},
     service::KnownUser,
     user::{MASTERS, UserInfo},
 };
@@ -50,19 +48,7 @@ impl World {
 
     pub(crate) async fn with(settings: Settings) -> Self {
         let clock = Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap());
-        let running = Embedded::open(StoreLocation::Memory, &clock)
-            .unwrap()
-            .start(embedded::Settings {
-                clock: clock.clone(),
-                random: Random::seeded(1),
-                limits: Limits::default(),
-                tokens: String::new(),
-                service_account_key: SigningKey::generate().unwrap().pkcs8().to_vec(),
-                authority: String::new(),
-                controllers: Box::new(|_| true),
-            })
-            .await
-            .unwrap();
+        let running = Embedded::in_memory(&clock, Random::seeded(1), |_| true).await.unwrap();
         let user = Arc::new(UserInfo::new("test", &[MASTERS]));
         let requests: Arc<Mutex<BTreeMap<String, usize>>> = Arc::default();
         let counted = Arc::clone(&requests);

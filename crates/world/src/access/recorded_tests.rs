@@ -16,9 +16,7 @@ use fleetwright_api::{
     placement::AWSPlacementGroup,
 };
 use fleetwright_apiserver::{
-    Limits,
-    auth::authn::signing::SigningKey,
-    embedded::{Embedded, Running, Settings, StoreLocation},
+    embedded::{Embedded, Running},
     user::{AUTHENTICATED, MASTERS, UserInfo},
 };
 use fleetwright_clock::{Clock, Random};
@@ -114,17 +112,7 @@ struct Story {
 impl Story {
     async fn begin(record: &Record) -> (Self, Tasks) {
         let clock = Clock::system();
-        let settings = Settings {
-            clock: clock.clone(),
-            random: Random::seeded(1),
-            limits: Limits::default(),
-            tokens: String::new(),
-            service_account_key: SigningKey::generate().unwrap().pkcs8().to_vec(),
-            authority: String::new(),
-            controllers: Box::new(|_| true),
-        };
-        let embedded = Embedded::open(StoreLocation::Memory, &clock).unwrap();
-        let running = embedded.start(settings).await.unwrap();
+        let running = Embedded::in_memory(&clock, Random::seeded(1), |_| true).await.unwrap();
         record.listen(&running);
         let stop = CancellationToken::new();
         let mut tasks = Tasks::new(stop.clone());

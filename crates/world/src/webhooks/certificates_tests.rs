@@ -3,9 +3,7 @@
 use std::{fs, path::Path, time::Duration};
 
 use fleetwright_apiserver::{
-    Limits,
-    auth::authn::signing::SigningKey,
-    embedded::{Embedded, Running, Settings, StoreLocation},
+    embedded::{Embedded, Running},
     user::{MASTERS, UserInfo},
 };
 use fleetwright_certificates::{Bundle, Holder};
@@ -100,17 +98,7 @@ async fn a_folder_of_somebody_else_is_read_and_never_written() {
 }
 
 async fn cluster() -> (Running, Api<Secret>) {
-    let settings = Settings {
-        clock: now(),
-        random: Random::seeded(1),
-        limits: Limits::default(),
-        tokens: String::new(),
-        service_account_key: SigningKey::generate().unwrap().pkcs8().to_vec(),
-        authority: String::new(),
-        controllers: Box::new(|_| true),
-    };
-    let embedded = Embedded::open(StoreLocation::Memory, &now()).unwrap();
-    let running = embedded.start(settings).await.unwrap();
+    let running = Embedded::in_memory(&now(), Random::seeded(1), |_| true).await.unwrap();
     let client = in_process(running.server(), UserInfo::new("us", &[MASTERS]), "default");
     seed::namespace(&client, SYSTEM_NAMESPACE).await.unwrap();
     (running, Api::namespaced(client, SYSTEM_NAMESPACE))

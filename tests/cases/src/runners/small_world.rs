@@ -4,14 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use fleetwright_api::machine::Machine;
 use fleetwright_apiserver::{
-    Limits,
-    auth::authn::signing::SigningKey,
-    embedded::{Embedded, Running, Settings, StoreLocation},
+    embedded::{Embedded, Running},
     user::{AUTHENTICATED, MASTERS, UserInfo},
 };
 use fleetwright_clock::{Clock, Random};
 use fleetwright_cloud_aws::{AwsConnector, AwsOptions};
-use fleetwright_runtime::{Metrics, Tasks, config::Config};
+use fleetwright_runtime::{Tasks, config::Config};
 use fleetwright_simcloud::aws::model::settings::{Lag, Settings as AwsSettings};
 use fleetwright_world::{
     client::in_process,
@@ -57,17 +55,7 @@ impl SmallWorld {
     pub(super) async fn start(lag: Duration) -> Result<Self, Broken> {
         let clock = Clock::simulated("2026-01-01T00:00:00Z".parse()?);
         let random = Random::seeded(1);
-        let settings = Settings {
-            clock: clock.clone(),
-            random: random.fork(),
-            limits: Limits::default(),
-            tokens: String::new(),
-            service_account_key: SigningKey::generate()?.pkcs8().to_vec(),
-            authority: String::new(),
-            controllers: Box::new(|_| true),
-        };
-        let embedded = Embedded::open(StoreLocation::Memory, &clock)?;
-        let api = embedded.start(settings).await?;
+        let api = Embedded::in_memory(&clock, random.fork(), |_| true).await?;
         let server = api.server().clone();
         let client = move |name: &str| {
             in_process(&server, UserInfo::new(name, &[MASTERS, AUTHENTICATED]), NAMESPACE)
@@ -81,21 +69,8 @@ impl SmallWorld {
         simulation.start(client("nodes"), clock.clone(), &random, |_| false, &mut tasks);
         let options = AwsOptions::new(simulation.transport(), clock.clone(), random.fork());
         let config = Config::default();
-        let fleet = Fleet {
-            client: Box::new(client),
-            namespace: config.machine_namespace.clone(),
-            controllers: config.controllers.clone(),
-            connector: Arc::new(AwsConnector::new(options)),
-            launch: config.launch.clone(),
-            drain: config.drain.clone(),
-            repair: config.repair.clone(),
-            workers: usize::try_from(config.workers).unwrap_or(1),
-            host: String::new(),
-            clock,
-            random,
-            metrics: Metrics::new(),
-            leadership: None,
-        };
+        let connector = Arc::new(AwsConnector::new(options));
+        let fleet = Fleet::new(&config, client, connector, clock, random);
         fleet.start(&mut tasks);
         let history = Arc::default();
         let mut watch = JoinSet::new();

@@ -12,9 +12,8 @@ use fleetwright_api::{
     placement::AWSPlacementGroup,
 };
 use fleetwright_apiserver::{
-    Limits, Server,
-    auth::authn::signing::SigningKey,
-    embedded::{Embedded, Running, Settings, StoreLocation},
+    Server,
+    embedded::{Embedded, Running},
     user::{AUTHENTICATED, MASTERS, UserInfo},
 };
 use fleetwright_clock::{Clock, Random};
@@ -87,17 +86,7 @@ impl World {
         let clock = Clock::simulated("2026-11-15T12:00:00Z".parse().unwrap());
         let random = Random::seeded(seed);
         let [of_api, of_cloud, of_nodes, of_fleet, of_traffic] = [(); 5].map(|()| random.fork());
-        let settings = Settings {
-            clock: clock.clone(),
-            random: of_api,
-            limits: Limits::default(),
-            tokens: String::new(),
-            service_account_key: SigningKey::generate().unwrap().pkcs8().to_vec(),
-            authority: String::new(),
-            controllers: Box::new(|_| true),
-        };
-        let embedded = Embedded::open(StoreLocation::Memory, &clock).unwrap();
-        let api = embedded.start(settings).await.unwrap();
+        let api = Embedded::in_memory(&clock, of_api, |_| true).await.unwrap();
         let server = api.server().clone();
         let client = |name: &str| {
             in_process(&server, UserInfo::new(name, &[MASTERS, AUTHENTICATED]), NAMESPACE)
@@ -416,20 +405,12 @@ impl Shared {
         });
         let transport = door::transport(&self.simulation.transport(), host, &self.traffic);
         let options = AwsOptions::new(transport, self.clock.clone(), random.fork());
+        let connector = Arc::new(AwsConnector::new(options));
         let fleet = Fleet {
-            client: Box::new(client),
-            namespace: config.machine_namespace.clone(),
-            controllers: config.controllers.clone(),
-            connector: Arc::new(AwsConnector::new(options)),
-            launch: config.launch.clone(),
-            drain: config.drain.clone(),
-            repair: config.repair.clone(),
-            workers: usize::try_from(config.workers).unwrap_or(1),
             host: format!("replica-{}", host.replica),
-            clock: self.clock.clone(),
-            random,
             metrics,
             leadership,
+            ..Fleet::new(&config, client, connector, self.clock.clone(), random)
         };
         fleet.start(tasks);
     }
