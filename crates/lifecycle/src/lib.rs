@@ -8,9 +8,11 @@
 //! - [`replicas`] counts the Machines of a set, adopts, releases, and chooses who goes first.
 //! - [`drain`] empties a Node as `kubectl drain` would, in time.
 //! - [`health`] judges Machines and Nodes, [`backoff`] slows down repairs that do not help.
-//! - [`conditions`], [`selector`], [`int_or_percent`], [`duration`] and [`moment`] are the small
-//!   parts that these need.
+//! - [`autoscaler`] is what cluster-autoscaler reads on a set.
+//! - [`conditions`], [`selector`], [`int_or_percent`], [`duration`], [`quantity`] and [`moment`] are
+//!   the small parts that these need.
 
+pub mod autoscaler;
 pub mod backoff;
 pub mod conditions;
 pub mod drain;
@@ -21,5 +23,6 @@ pub mod int_or_percent;
 pub mod machine_status;
 pub mod moment;
 pub mod phase;
+pub mod quantity;
 pub mod replicas;
 pub mod selector;

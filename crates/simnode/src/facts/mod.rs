@@ -1,7 +1,6 @@
 //! What objects say, read without any I/O: amounts, selectors, taints, the state of a pod.
 
 pub(crate) mod pod;
-pub(crate) mod quantity;
 pub(crate) mod resources;
 pub(crate) mod selectors;
 pub(crate) mod taints;

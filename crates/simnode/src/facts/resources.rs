@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use fleetwright_lifecycle::quantity::{milli, whole};
 use k8s_openapi::{
     api::core::v1::{Container, Pod, PodSpec},
     apimachinery::pkg::api::resource::Quantity,
 };
-
-use super::quantity::{milli, whole};
 
 /// The amounts of a Kubernetes object.
 pub(crate) type Amounts = BTreeMap<String, Quantity>;
@@ -67,7 +66,9 @@ impl Resources {
 }
 
 fn value(name: &str, amount: &Quantity) -> i64 {
-    if name == CPU { milli(amount) } else { whole(amount) }
+    // What is not an amount is refused by the server.
+    let found = if name == CPU { milli(&amount.0) } else { whole(&amount.0) };
+    found.unwrap_or_default()
 }
 
 /// What a pod asks for: its containers together, or more if an init container needs more. Init

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use fleetwright_api::names::{annotation, label};
 use fleetwright_cloud::InstanceType;
+use fleetwright_lifecycle::autoscaler;
 use k8s_openapi::api::core::v1::Taint;
 
 /// Label of Nodes: their architecture.
@@ -48,7 +49,7 @@ pub fn annotations(
     if interruptible {
         capacity.insert(label::INTERRUPTIBLE, "");
     }
-    capacity.extend(parse(labels));
+    capacity.extend(autoscaler::labels(labels));
     BTreeMap::from([
         (annotation::VCPU, instance_type.vcpus.to_string()),
         (annotation::MEMORY_MB, instance_type.memory_mib.to_string()),
@@ -141,16 +142,11 @@ impl Written {
     /// Labels that others have put down.
     fn theirs<'a>(&self, labels: &'a str) -> Labels<'a> {
         let ours = self.0.get(annotation::CAPACITY_LABELS).map_or("", String::as_str);
-        let ours: Labels<'_> = parse(ours).collect();
-        parse(labels).filter(|(key, value)| ours.get(key) != Some(value)).collect()
+        let ours = autoscaler::labels(ours);
+        let mut labels = autoscaler::labels(labels);
+        labels.retain(|key, value| ours.get(key) != Some(value));
+        labels
     }
-}
-
-/// What is not one key and one value is left out, as the autoscaler would.
-fn parse(labels: &str) -> impl Iterator<Item = (&str, &str)> {
-    labels.split(',').filter_map(|pair| {
-        pair.split_once('=').filter(|(key, value)| !key.is_empty() && !value.contains('='))
-    })
 }
 
 fn render(labels: &Labels<'_>) -> String {

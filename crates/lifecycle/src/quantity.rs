@@ -1,15 +1,21 @@
 //! Amounts as Kubernetes writes them: `100m`, `1.5Gi`, `2e3`.
 
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-
-/// Thousandths of the unit, rounded up; 0 if it is not an amount, which the server refuses.
-pub(crate) fn milli(quantity: &Quantity) -> i64 {
-    scaled(&quantity.0, 1000).unwrap_or_default()
+/// Thousandths of the unit, rounded up; none if it is not an amount.
+pub fn milli(text: &str) -> Option<i64> {
+    scaled(text, 1000)
 }
 
-/// Whole units, rounded up.
-pub(crate) fn whole(quantity: &Quantity) -> i64 {
-    scaled(&quantity.0, 1).unwrap_or_default()
+/// Whole units, rounded up; none if it is not an amount.
+pub fn whole(text: &str) -> Option<i64> {
+    scaled(text, 1)
+}
+
+/// The number that an amount stands for, as near as a float is; none if it is not an amount.
+pub fn number(text: &str) -> Option<f64> {
+    let billionths = i128::from(scaled(text, 1_000_000_000)?);
+    // Written down and read again, since a quotient of floats may be one bit off.
+    let (sign, size) = (if billionths < 0 { "-" } else { "" }, billionths.unsigned_abs());
+    format!("{sign}{}.{:09}", size / 1_000_000_000, size % 1_000_000_000).parse().ok()
 }
 
 fn scaled(text: &str, times: i128) -> Option<i64> {
@@ -84,11 +90,19 @@ mod tests {
             ("128974848", 128_974_848_000, 128_974_848),
             ("-1", -1000, -1),
             ("250u", 1, 1),
-            ("nonsense", 0, 0),
-            ("", 0, 0),
         ] {
-            let quantity = Quantity(text.to_owned());
-            assert_eq!((milli(&quantity), whole(&quantity)), (in_milli, in_whole), "{text}");
+            assert_eq!((milli(text), whole(text)), (Some(in_milli), Some(in_whole)), "{text}");
+        }
+        for text in ["nonsense", "", "1Q", "1.2.3", "--1", "e3"] {
+            assert_eq!((milli(text), whole(text), number(text)), (None, None, None), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers() {
+        for (text, wanted) in [("0.001", 0.001), ("100m", 0.1), ("-1", -1.0), ("1.5", 1.5)] {
+            let found = number(text).unwrap_or(f64::NAN);
+            assert!((found - wanted).abs() < f64::EPSILON, "{text}: {found}");
         }
     }
 }
