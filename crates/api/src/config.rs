@@ -151,6 +151,22 @@ impl AWSPlatformStatus {
     }
 }
 
+open_enum! {
+    /// One of Azure's clouds.
+    AzureCloud {
+        /// The public one.
+        Public = "AzurePublicCloud",
+        /// That of the government of the United States.
+        UsGovernment = "AzureUSGovernmentCloud",
+        /// China's.
+        China = "AzureChinaCloud",
+        /// Germany's.
+        German = "AzureGermanCloud",
+        /// One's own.
+        Stack = "AzureStackCloud",
+    }
+}
+
 /// A tag for everything made for the cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AWSResourceTag {
@@ -187,6 +203,12 @@ impl Infrastructure {
             Some(platform) => Some(&platform.type_),
             None => status.platform.as_ref(),
         }
+    }
+
+    /// Which of Azure's clouds the cluster is in: part of a section that has no type of its own.
+    pub fn azure_cloud(&self) -> Option<AzureCloud> {
+        let platform = self.status.as_ref()?.platform_status.as_ref()?;
+        platform.other.get("azure")?.get("cloudName")?.as_str().map(AzureCloud::from)
     }
 
     /// What the cluster needs on AWS.

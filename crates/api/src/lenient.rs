@@ -31,6 +31,22 @@ pub(crate) fn clamped_or_text<'de, D: Deserializer<'de>>(
     })
 }
 
+/// A text, or a number that is read as the text that it was written with: a quantity may be either.
+pub(crate) fn text_or_number<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Written {
+        Text(String),
+        Number(Number),
+    }
+    Ok(Option::<Written>::deserialize(deserializer)?.map(|written| match written {
+        Written::Text(text) => text,
+        Written::Number(number) => number.to_string(),
+    }))
+}
+
 fn clamp(number: &Number) -> i32 {
     let limit = |negative: bool| if negative { i32::MIN } else { i32::MAX };
     match (number.as_i64(), number.as_f64()) {

@@ -3,6 +3,7 @@
 //! - [`machine`]: `machine.openshift.io/v1beta1`: Machine, MachineSet, MachineHealthCheck.
 //! - [`placement`]: `machine.openshift.io/v1`: AWSPlacementGroup.
 //! - [`aws`]: what stands in a Machine's `providerSpec.value` and `status.providerStatus` on AWS.
+//! - [`gcp`], [`azure`]: the same on Google Cloud and Azure, as far as anything reads it yet.
 //! - [`config`]: `config.openshift.io/v1`: Infrastructure.
 //! - [`names`]: labels, annotations, finalizers, condition types, reasons, tags.
 //!
@@ -24,7 +25,9 @@ pub mod open;
 mod resource;
 
 pub mod aws;
+pub mod azure;
 pub mod config;
+pub mod gcp;
 mod lenient;
 pub mod machine;
 pub mod names;

@@ -81,6 +81,10 @@ pub mod annotation {
     pub const CAPACITY_GPU_TYPE: &str = "capacity.cluster-autoscaler.kubernetes.io/gpu-type";
     /// On a MachineSet: which of the values for the autoscaler are ours.
     pub const CAPACITY: &str = "fleetwright.dev/capacity";
+    /// On a MachineSet: disk for pods of its Nodes.
+    pub const CAPACITY_DISK: &str = "capacity.cluster-autoscaler.kubernetes.io/ephemeral-disk";
+    /// On a MachineSet: pods its Nodes hold.
+    pub const CAPACITY_MAX_PODS: &str = "capacity.cluster-autoscaler.kubernetes.io/maxPods";
     /// On a MachineSet: labels its Nodes will have.
     pub const CAPACITY_LABELS: &str = "capacity.cluster-autoscaler.kubernetes.io/labels";
     /// On a MachineSet: taints its Nodes will have.
@@ -117,6 +121,11 @@ pub mod annotation {
     pub const GANG: &str = "fleetwright.dev/gang";
     /// On any object: what is about to be done outside, written before it is done. Versioned JSON.
     pub const INTENT: &str = "fleetwright.dev/intent";
+    /// On a Machine: the name of the one whose place it takes.
+    pub const REPLACES: &str = "fleetwright.dev/replaces";
+    /// On a Machine: since when the one goes whose place it takes, RFC 3339 in UTC: when the cloud
+    /// told of it, else when it was deleted.
+    pub const REPLACES_SINCE: &str = "fleetwright.dev/replaces-since";
     /// On a MachineSet or Machine: how long to wait for capacity before the Machine fails, as text
     /// such as `15m`; `0` fails at once.
     pub const CAPACITY_DEADLINE: &str = "fleetwright.dev/capacity-deadline";

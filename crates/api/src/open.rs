@@ -27,6 +27,11 @@ macro_rules! open_enum {
                 }
             }
 
+            /// Whether there is no word at all.
+            pub fn is_empty(&self) -> bool {
+                self.as_str().is_empty()
+            }
+
             /// Whether this version knows the word.
             pub fn is_known(&self) -> bool {
                 !matches!(self, Self::Other(_))

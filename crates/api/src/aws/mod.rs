@@ -19,5 +19,5 @@ pub use instance::{
     ResourceReference, SpotMarketOptions, Tag,
 };
 pub use placed::{Placed, PlacementContradiction};
-pub use provider::{AWSMachineProviderConfig, MarketType, ProviderSpecError};
+pub use provider::{AWSMachineProviderConfig, MarketType};
 pub use status::{AWSMachineProviderStatus, DedicatedHostStatus};

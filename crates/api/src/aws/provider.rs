@@ -9,7 +9,7 @@ use super::{
     Tag,
 };
 use crate::lenient;
-use crate::machine::ProviderSpec;
+use crate::machine::{ProviderSpec, ProviderSpecError};
 
 /// What a Machine on AWS should be: the object in `spec.providerSpec.value`.
 ///
@@ -130,17 +130,6 @@ open_enum! {
     }
 }
 
-/// Why a provider spec cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum ProviderSpecError {
-    /// There is none.
-    #[error("no providerSpec.value")]
-    Absent,
-    /// It is not what it should be.
-    #[error("{0}")]
-    Malformed(#[from] serde_json::Error),
-}
-
 impl AWSMachineProviderConfig {
     /// The groups and versions under which users write this object.
     pub const API_VERSIONS: [&'static str; 2] =
@@ -150,10 +139,7 @@ impl AWSMachineProviderConfig {
 
     /// Reads the provider spec of a Machine.
     pub fn read(spec: &ProviderSpec) -> Result<Self, ProviderSpecError> {
-        match &spec.value {
-            None | Some(Value::Null) => Err(ProviderSpecError::Absent),
-            Some(value) => Ok(Self::deserialize(value)?),
-        }
+        spec.read()
     }
 
     /// Whether the instance is bought on the spot market.

@@ -1,6 +1,6 @@
 use k8s_openapi::api::core::v1::{NodeAddress, ObjectReference, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::{Condition, EmbeddedMetadata};
@@ -35,12 +35,39 @@ pub struct MachineSpec {
     pub authoritative_api: Option<Authority>,
 }
 
-/// What the provider needs to know, uninterpreted: see [`crate::aws`].
+/// What the provider needs to know, uninterpreted: see [`crate::aws`], [`crate::gcp`] and
+/// [`crate::azure`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProviderSpec {
     /// The provider's own object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
+}
+
+/// Why a provider spec cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ProviderSpecError {
+    /// There is none.
+    #[error("no providerSpec.value")]
+    Absent,
+    /// It is not what it should be.
+    #[error("{0}")]
+    Malformed(#[from] serde_json::Error),
+}
+
+impl ProviderSpec {
+    /// Reads the provider's own object.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, ProviderSpecError> {
+        match &self.value {
+            None | Some(Value::Null) => Err(ProviderSpecError::Absent),
+            Some(value) => Ok(T::deserialize(value)?),
+        }
+    }
+
+    /// The kind of the provider's own object, where it says.
+    pub fn kind(&self) -> Option<&str> {
+        self.value.as_ref()?.get("kind")?.as_str()
+    }
 }
 
 /// Who may hold the Machine on its way out.

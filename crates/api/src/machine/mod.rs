@@ -13,7 +13,7 @@ pub use healthcheck::{
 };
 pub use machine::{
     Authority, LastOperation, LifecycleHook, LifecycleHooks, Machine, MachineSpec, MachineStatus,
-    Phase, ProviderSpec,
+    Phase, ProviderSpec, ProviderSpecError,
 };
 pub use machineset::{
     DeletePolicy, MachineSet, MachineSetSpec, MachineSetStatus, MachineTemplateSpec,
