@@ -10,6 +10,7 @@ use fleetwright_apiserver::{
 use fleetwright_clock::{Clock, Random};
 use fleetwright_cloud::{HttpClientError, HttpOptions, http_client};
 use fleetwright_cloud_aws::{AwsConnector, AwsOptions, Endpoints};
+use fleetwright_machines::admit::Settings;
 use fleetwright_runtime::{
     Tasks,
     config::{Config, ControllerNames},
@@ -104,7 +105,7 @@ impl World {
             running,
             &installer,
             client_of(webhooks::IDENTITY),
-            &config.machine_namespace,
+            Settings::of(&config.webhooks, &config.machine_namespace),
             (clock.clone(), &random),
             tasks,
         )

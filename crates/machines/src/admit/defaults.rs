@@ -9,7 +9,7 @@ use fleetwright_api::machine::ProviderSpec;
 use fleetwright_api::names::label;
 use serde_json::{Value, json};
 
-use super::{Facts, provider};
+use super::{Facts, platform};
 
 /// The secret with what an instance boots with.
 pub const USER_DATA_SECRET: &str = "worker-user-data";
@@ -47,7 +47,7 @@ fn provider_spec(mut edit: Edit, spec: &[&'static str], facts: &Facts) -> Verdic
         return verdict;
     }
     let value = [spec, &["providerSpec", "value"]].concat();
-    let config = match provider::read(&ProviderSpec { value: edit.get(&value).cloned() }) {
+    let config = match platform::read(&ProviderSpec { value: edit.get(&value).cloned() }) {
         Ok(config) => config,
         Err(error) => return Verdict::refused(vec![error]),
     };

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fleetwright_api::config::{Infrastructure, PlatformType};
+use fleetwright_api::config::{AzureCloud, Infrastructure, PlatformType};
 use fleetwright_api::placement::AWSPlacementGroup;
+use fleetwright_runtime::config::{InterruptibleControlPlane, Updates};
 use jiff::Timestamp;
 
 /// What the rules must know beside the object itself.
@@ -15,6 +16,8 @@ pub struct Facts {
     pub platform: Option<PlatformType>,
     /// The region of the cluster.
     pub region: Option<String>,
+    /// Which of Azure's clouds, on Azure.
+    pub azure_cloud: Option<AzureCloud>,
     /// The architecture of the control plane, `amd64` or `arm64`.
     pub architecture: &'static str,
     /// Secrets that were looked for and are not there, in the namespace of the object.
@@ -25,32 +28,11 @@ pub struct Facts {
     /// The namespace whose groups are looked after.
     pub machine_namespace: String,
     /// Whether what was wrong before an update may stay wrong.
-    pub ratchet: Ratchet,
+    pub updates: Updates,
     /// What becomes of Machines of the control plane on interruptible instances.
     pub interruptible_control_plane: InterruptibleControlPlane,
     /// The time.
     pub now: Timestamp,
-}
-
-/// What becomes of errors that an update did not bring.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Ratchet {
-    /// They are passed over: a rule that came later must not stop a controller that adds a
-    /// finalizer, or a user who changes something else.
-    #[default]
-    On,
-    /// They refuse the update, as upstream does.
-    Off,
-}
-
-/// What becomes of Machines of the control plane that the cloud may take back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum InterruptibleControlPlane {
-    /// They are refused: etcd may lose its quorum with two minutes' notice.
-    #[default]
-    Refuse,
-    /// They are warned of.
-    Warn,
 }
 
 impl Facts {
@@ -65,11 +47,12 @@ impl Facts {
             cluster: infrastructure.and_then(Infrastructure::cluster).map(str::to_owned),
             platform: infrastructure.and_then(Infrastructure::platform).cloned(),
             region: region.filter(|region| !region.is_empty()),
+            azure_cloud: infrastructure.and_then(Infrastructure::azure_cloud),
             architecture: architecture(),
             missing_secrets: BTreeSet::new(),
             groups: BTreeMap::new(),
             machine_namespace: machine_namespace.to_owned(),
-            ratchet: Ratchet::default(),
+            updates: Updates::default(),
             interruptible_control_plane: InterruptibleControlPlane::default(),
             now,
         }

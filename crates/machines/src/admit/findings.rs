@@ -1,8 +1,7 @@
 //! What a rule found: errors and warnings, in the order they were found.
 
 use fleetwright_admission::{FieldError, Verdict};
-
-use super::Ratchet;
+use fleetwright_runtime::config::Updates;
 
 /// What a rule found.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -22,9 +21,15 @@ impl Findings {
         self.warnings.push(warning.into());
     }
 
+    /// Takes over what others found.
+    pub(super) fn append(&mut self, mut others: Self) {
+        self.errors.append(&mut others.errors);
+        self.warnings.append(&mut others.warnings);
+    }
+
     /// Passes over what was wrong before: an error with the same words came from the same input.
-    pub(super) fn ratchet(&mut self, before: &Self, ratchet: Ratchet) {
-        if ratchet == Ratchet::On {
+    pub(super) fn hold_to(&mut self, updates: Updates, before: &Self) {
+        if updates == Updates::CheckChanges {
             self.errors.retain(|error| !before.errors.contains(error));
         }
     }

@@ -20,7 +20,7 @@ pub fn validate(
 ) -> Verdict {
     let mut findings = check(new);
     if let Some(old) = old {
-        findings.ratchet(&check(old), facts.ratchet);
+        findings.hold_to(facts.updates, &check(old));
         changes(new, old, &mut findings);
     }
     let namespace = new.metadata.namespace.as_deref().unwrap_or_default();

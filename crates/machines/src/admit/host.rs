@@ -7,8 +7,9 @@ use fleetwright_api::aws::{
 };
 use serde_json::{Value, json};
 
+use super::aws::is_lower_hex;
 use super::findings::Findings;
-use super::provider::{Owner, is_lower_hex};
+use super::platform::Owner;
 
 const HOST: &str = "spec.placement.host";
 const AFFINITY: &str = "spec.placement.host.affinity";

@@ -8,7 +8,7 @@ use fleetwright_api::names::label;
 
 use super::Facts;
 use super::findings::Findings;
-use super::provider::{self, Owner};
+use super::platform::{self, Owner};
 
 /// Checks a Machine; `old` is what it was before an update.
 pub fn validate(new: &Machine, old: Option<&Machine>, facts: &Facts) -> Verdict {
@@ -19,21 +19,20 @@ pub fn validate(new: &Machine, old: Option<&Machine>, facts: &Facts) -> Verdict 
     if let Some(old) = old {
         hooks(new, old, &mut findings);
     }
-    if facts.platform == Some(PlatformType::Aws) {
-        let mut provider = check_provider(new, facts);
-        if let Some(old) = old {
-            provider.ratchet(&check_provider(old, facts), facts.ratchet);
+    let mut provider = check_provider(new, facts);
+    if let Some(old) = old {
+        provider.hold_to(facts.updates, &check_provider(old, facts));
+        if facts.platform == Some(PlatformType::Aws) {
             moved(new, old, &mut provider);
         }
-        findings.errors.append(&mut provider.errors);
-        findings.warnings.append(&mut provider.warnings);
     }
+    findings.append(provider);
     findings.into()
 }
 
 fn check_provider(machine: &Machine, facts: &Facts) -> Findings {
     let owner = Owner { control_plane: is_control_plane(machine) };
-    provider::check(&machine.spec.provider_spec, owner, facts)
+    platform::check(&machine.spec.provider_spec, owner, facts)
 }
 
 /// Whether a Machine belongs to the control plane: its role or its type says so.

@@ -9,8 +9,8 @@ use fleetwright_api::placement::GroupType;
 use serde_json::json;
 
 use super::findings::Findings;
-use super::provider::{self, Owner};
-use super::{Facts, placement};
+use super::platform::{self, Owner};
+use super::{Facts, autoscaler, placement};
 use crate::group::preflight::SPREAD_LIMIT;
 use crate::set::decide::selector;
 
@@ -22,10 +22,9 @@ pub fn validate(new: &MachineSet, old: Option<&MachineSet>, facts: &Facts) -> Ve
     }
     let mut own = check(new, facts);
     if let Some(old) = old {
-        own.ratchet(&check(old, facts), facts.ratchet);
+        own.hold_to(facts.updates, &check(old, facts));
     }
-    findings.errors.append(&mut own.errors);
-    findings.warnings.append(&mut own.warnings);
+    findings.append(own);
     findings.into()
 }
 
@@ -45,17 +44,16 @@ fn check(set: &MachineSet, facts: &Facts) -> Findings {
             format!("could not convert label selector to selector: {problem}"),
         )),
     }
-    if facts.platform == Some(PlatformType::Aws) {
-        // The template's labels are not looked at, so no rule for the control plane applies.
-        let owner = Owner { control_plane: false };
-        let template = &set.spec.template.spec.provider_spec;
-        let mut provider = provider::check(template, owner, facts);
-        findings.errors.append(&mut provider.errors);
-        findings.warnings.append(&mut provider.warnings);
-        if let Ok(config) = AWSMachineProviderConfig::read(template) {
-            spread(set, &config, facts, &mut findings);
-        }
+    // The template's labels are not looked at, so no rule for the control plane applies.
+    let owner = Owner { control_plane: false };
+    let template = &set.spec.template.spec.provider_spec;
+    findings.append(platform::check(template, owner, facts));
+    if facts.platform == Some(PlatformType::Aws)
+        && let Ok(config) = AWSMachineProviderConfig::read(template)
+    {
+        spread(set, &config, facts, &mut findings);
     }
+    autoscaler::check(set, facts, &mut findings);
     findings
 }
 

@@ -6,7 +6,7 @@ use fleetwright_api::placement::{AWSPlacementGroup, GroupType};
 
 use super::Facts;
 use super::findings::Findings;
-use super::provider::Owner;
+use super::platform::Owner;
 use crate::group::preflight::{self, Known, Verdict, Wish};
 
 /// The least and the greatest number of a partition.

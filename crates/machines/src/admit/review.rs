@@ -7,12 +7,12 @@ use fleetwright_admission::{
     FailurePolicy, Operation, Registry, Request, Rule, RuleFuture, Stage, Verdict, Webhook,
 };
 use fleetwright_api::aws::AWSMachineProviderConfig;
-use fleetwright_api::config::Infrastructure;
+use fleetwright_api::config::{Infrastructure, PlatformType};
 use fleetwright_api::machine::{Machine, MachineSet, ProviderSpec};
 use fleetwright_api::names;
 use fleetwright_api::placement::AWSPlacementGroup;
 use fleetwright_clock::Clock;
-use fleetwright_runtime::{Informer, ObjectKey};
+use fleetwright_runtime::{Informer, ObjectKey, config::WebhooksConfig};
 use k8s_openapi::api::core::v1::Secret;
 use kube::core::PartialObjectMeta;
 use kube::{Api, Client};
@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::{Facts, Ratchet, defaults, group, machine, machine_set};
+use super::{Facts, InterruptibleControlPlane, Updates, defaults, group, machine, machine_set};
 
 /// Names that users see in refusals and configurations.
 pub mod name {
@@ -47,8 +47,21 @@ pub mod name {
 pub struct Settings {
     /// The namespace whose groups are looked after.
     pub machine_namespace: String,
-    /// What becomes of errors that an update did not bring.
-    pub ratchet: Ratchet,
+    /// What an update is held to.
+    pub updates: Updates,
+    /// What becomes of Machines of the control plane on interruptible instances.
+    pub interruptible_control_plane: InterruptibleControlPlane,
+}
+
+impl Settings {
+    /// What the configuration says, for the Machines of a namespace.
+    pub fn of(config: &WebhooksConfig, machine_namespace: &str) -> Self {
+        Self {
+            machine_namespace: machine_namespace.to_owned(),
+            updates: config.updates,
+            interruptible_control_plane: config.interruptible_control_plane,
+        }
+    }
 }
 
 /// How long a review waits for the cache after a start; the API server waits ten seconds for us.
@@ -194,9 +207,12 @@ fn both<K: DeserializeOwned>(object: Value, request: &Request) -> Result<(K, Opt
 
 impl Source {
     fn bare(&self, infrastructure: Option<&Infrastructure>) -> Facts {
-        let Settings { machine_namespace, ratchet } = &self.settings;
-        let facts = Facts::of(infrastructure, machine_namespace, self.clock.now());
-        Facts { ratchet: *ratchet, ..facts }
+        let Settings { machine_namespace, updates, interruptible_control_plane } = &self.settings;
+        Facts {
+            updates: *updates,
+            interruptible_control_plane: *interruptible_control_plane,
+            ..Facts::of(infrastructure, machine_namespace, self.clock.now())
+        }
     }
 
     /// What is known of the cluster.
@@ -212,7 +228,8 @@ impl Source {
     async fn about(&self, spec: &ProviderSpec, namespace: &str) -> Result<Facts, String> {
         let mut facts = self.cluster().await?;
         // Machines elsewhere are nobody's, and what is there is none of our business.
-        if namespace != self.settings.machine_namespace {
+        let ours = namespace == self.settings.machine_namespace;
+        if !ours || facts.platform != Some(PlatformType::Aws) {
             return Ok(facts);
         }
         let Ok(config) = AWSMachineProviderConfig::read(spec) else { return Ok(facts) };

@@ -16,7 +16,7 @@ use fleetwright_apiserver::embedded::{
 use fleetwright_apiserver::service::KnownUser;
 use fleetwright_apiserver::user::{MASTERS, UserInfo};
 use fleetwright_clock::{Clock, Random};
-use fleetwright_runtime::{Informer, Metrics};
+use fleetwright_runtime::{Informer, Metrics, config::WebhooksConfig};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
@@ -32,7 +32,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceBuilder;
 
-use super::{Ratchet, Settings, name, webhooks};
+use super::{InterruptibleControlPlane, Settings, Updates, name, webhooks};
 
 const NAMESPACE: &str = names::MACHINE_NAMESPACE;
 
@@ -45,6 +45,10 @@ struct Cluster {
 impl Cluster {
     /// A server with our kinds, on AWS, whose webhooks are in this process.
     async fn start() -> Self {
+        Self::configured(&WebhooksConfig::default()).await
+    }
+
+    async fn configured(config: &WebhooksConfig) -> Self {
         let clock = Clock::simulated("2026-01-01T00:00:00Z".parse().expect("a time"));
         let settings = ServerSettings {
             clock: clock.clone(),
@@ -66,11 +70,11 @@ impl Cluster {
             .service(running.server().clone());
         let client = Client::new(service, NAMESPACE);
         let mut cluster = Self { client, running, watching: JoinSet::new() };
-        cluster.furnish(clock).await;
+        cluster.furnish(clock, config).await;
         cluster
     }
 
-    async fn furnish(&mut self, clock: Clock) {
+    async fn furnish(&mut self, clock: Clock, config: &WebhooksConfig) {
         for crd in fleetwright_api::crds() {
             make::<CustomResourceDefinition>(&Api::all(self.client.clone()), &crd).await;
         }
@@ -95,7 +99,7 @@ impl Cluster {
             .await
             .expect("a status");
 
-        let settings = Settings { machine_namespace: NAMESPACE.to_owned(), ratchet: Ratchet::On };
+        let settings = Settings::of(config, NAMESPACE);
         let known =
             Informer::new("infrastructures", Api::all(self.client.clone()), &Metrics::new());
         self.watching.spawn(known.clone().run(Random::seeded(2), CancellationToken::new()));
@@ -235,4 +239,48 @@ async fn a_group_is_checked_with_its_machines() {
     let text = changed.expect_err("is refused").to_string();
     assert!(text.contains("an unmanaged placement group cannot become managed"), "{text}");
     cluster.running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_configuration_decides_on_a_control_plane_on_spot() {
+    let mut master = machine("m", &json!({"ami": {"id": "ami-1"}, "spotMarketOptions": {}}));
+    master["metadata"]["labels"] = json!({names::label::MACHINE_ROLE: names::label::MASTER});
+    for (switch, refused) in
+        [(InterruptibleControlPlane::Refuse, true), (InterruptibleControlPlane::Warn, false)]
+    {
+        let config =
+            WebhooksConfig { interruptible_control_plane: switch, ..WebhooksConfig::default() };
+        let cluster = Cluster::configured(&config).await;
+        let made = try_make(&cluster.of::<Machine>(), &master).await;
+        assert_eq!(made.is_err(), refused, "{switch:?}: {made:?}");
+        if let Err(text) = made {
+            assert!(text.contains("providerSpec.spotMarketOptions: Forbidden: "), "{text}");
+        }
+        cluster.running.stop().await;
+    }
+}
+
+/// A Machine that was right when it was made, and is wrong since its group is there.
+#[tokio::test(start_paused = true)]
+async fn the_configuration_decides_what_an_update_is_held_to() {
+    let in_partition = json!({
+        "ami": {"id": "ami-1"}, "placement": {"group": {"name": "g"}, "partitionNumber": 1},
+    });
+    let group = json!({
+        "apiVersion": "machine.openshift.io/v1", "kind": "AWSPlacementGroup",
+        "metadata": {"name": "g"}, "spec": {"managementSpec": {
+            "managementState": "Managed", "managed": {"groupType": "Cluster"},
+        }},
+    });
+    let note = Patch::Merge(json!({"metadata": {"annotations": {"a": "b"}}}));
+    for (updates, refused) in [(Updates::CheckChanges, false), (Updates::CheckAll, true)] {
+        let config = WebhooksConfig { updates, ..WebhooksConfig::default() };
+        let cluster = Cluster::configured(&config).await;
+        let machines = cluster.of::<Machine>();
+        make(&machines, &machine("m", &in_partition)).await;
+        make(&cluster.of::<AWSPlacementGroup>(), &group).await;
+        let noted = machines.patch("m", &PatchParams::default(), &note).await;
+        assert_eq!(noted.is_err(), refused, "{updates:?}: {noted:?}");
+        cluster.running.stop().await;
+    }
 }

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use fleetwright_admission::{Verdict, aggregate};
-use fleetwright_api::config::PlatformType;
+use fleetwright_api::config::{AzureCloud, PlatformType};
 use fleetwright_api::machine::{Machine, MachineSet};
 use fleetwright_api::placement::AWSPlacementGroup;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Facts, InterruptibleControlPlane, Ratchet, defaults, group, machine, machine_set};
+use super::{Facts, InterruptibleControlPlane, Updates, defaults, group, machine, machine_set};
 
 fn facts() -> Facts {
     let mut facts = Facts::of(None, "openshift-machine-api", Timestamp::UNIX_EPOCH);
@@ -228,7 +228,7 @@ fn an_update_answers_for_what_it_changes() {
     let mut new = old.clone();
     new.metadata.finalizers = Some(vec!["machine.machine.openshift.io".to_owned()]);
     assert_eq!(machine::validate(&new, Some(&old), &facts()), Verdict::allowed());
-    let strict = Facts { ratchet: Ratchet::Off, ..facts() };
+    let strict = Facts { updates: Updates::CheckAll, ..facts() };
     assert_eq!(machine::validate(&new, Some(&old), &strict).errors.len(), 2);
     // Another wrong value is a new error; the old one is still passed over.
     let new = a_machine(&json!({"placement": {"tenancy": "odder"}, "instanceType": ""}));
@@ -284,7 +284,7 @@ fn a_spec_that_cannot_be_read_says_where() {
 
 #[test]
 fn other_platforms_are_left_alone() {
-    let elsewhere = Facts { platform: Some(PlatformType::Gcp), ..facts() };
+    let elsewhere = Facts { platform: Some(PlatformType::VSphere), ..facts() };
     let empty = Machine::default();
     assert_eq!(machine::validate(&empty, None, &elsewhere), Verdict::allowed());
     let verdict = defaults::machine(json!({"metadata": {}, "spec": {}}), &elsewhere);
@@ -344,4 +344,111 @@ fn a_group_says_what_it_is_and_stays_unmanaged() {
     );
     let elsewhere = group::validate(&spread, None, &facts());
     assert!(elsewhere.warnings[0].contains("\"openshift-machine-api\" only"), "{elsewhere:?}");
+}
+
+/// What is said of a Machine with this provider spec, on this platform.
+fn on(platform: PlatformType, role: &str, mut value: Value) -> Verdict {
+    value["apiVersion"] = "machine.openshift.io/v1beta1".into();
+    value["kind"] = match platform {
+        PlatformType::Gcp => "GCPMachineProviderSpec",
+        _ => "AzureMachineProviderSpec",
+    }
+    .into();
+    let mut facts = facts();
+    facts.platform = Some(platform);
+    facts.azure_cloud = Some(AzureCloud::Public);
+    let made = json!({
+        "metadata": {"name": "m", "labels": {"machine.openshift.io/cluster-api-machine-role": role}},
+        "spec": {"providerSpec": {"value": value}},
+    });
+    machine::validate(&serde_json::from_value(made).expect("a machine"), None, &facts)
+}
+
+#[test]
+fn how_instances_are_bought_on_google_cloud() {
+    let google = |value: Value| on(PlatformType::Gcp, "worker", value);
+    for fine in [
+        json!({}),
+        json!({"preemptible": true, "restartPolicy": "Never"}),
+        json!({"provisioningModel": "Spot", "onHostMaintenance": "Terminate"}),
+        json!({"restartPolicy": "Always", "onHostMaintenance": "Migrate"}),
+    ] {
+        assert_eq!(google(fine), Verdict::allowed());
+    }
+    let warned = google(json!({"preemptible": true, "restartPolicy": "Always",
+        "onHostMaintenance": "Migrate"}));
+    assert_eq!((warned.errors.len(), warned.warnings.len()), (0, 2), "{warned:?}");
+    let both = google(json!({"preemptible": true, "provisioningModel": "Spot"}));
+    assert_eq!(
+        refusal(&both),
+        "providerSpec.provisioningModel: Forbidden: preemptible cannot be used together with \"Spot\" provisioning model"
+    );
+    for (spot, field) in [
+        (json!({"preemptible": true}), "providerSpec.preemptible: Forbidden: "),
+        (json!({"provisioningModel": "Spot"}), "providerSpec.provisioningModel: Forbidden: "),
+    ] {
+        let told = refusal(&on(PlatformType::Gcp, "master", spot));
+        assert!(told.starts_with(field), "{told}");
+    }
+    assert_eq!(on(PlatformType::Gcp, "master", json!({})), Verdict::allowed());
+}
+
+#[test]
+fn how_virtual_machines_are_bought_on_azure() {
+    let azure = |value: Value| on(PlatformType::Azure, "worker", value);
+    for fine in [
+        json!({"availabilitySet": "a", "capacityReservationGroupID": "/g"}),
+        json!({"spotVMOptions": {"maxPrice": "-1"}}),
+        json!({"spotVMOptions": {"maxPrice": 0.5}}),
+    ] {
+        assert_eq!(azure(fine), Verdict::allowed());
+    }
+    let warned = azure(json!({"spotVMOptions": {}, "availabilitySet": "a",
+        "capacityReservationGroupID": "/g"}));
+    assert_eq!((warned.errors.len(), warned.warnings.len()), (0, 2), "{warned:?}");
+    assert_eq!(
+        refusal(&azure(json!({"spotVMOptions": {"maxPrice": "cheap"}}))),
+        "providerSpec.spotVMOptions.maxPrice: Invalid value: \"cheap\": must be a number such as 0.05, or -1 for the price on demand"
+    );
+    let cluster = json!({"status": {"platformStatus": {
+        "type": "Azure", "azure": {"cloudName": "AzureUSGovernmentCloud"},
+    }}});
+    let cluster = serde_json::from_value(cluster).expect("an Infrastructure");
+    let known = Facts::of(Some(&cluster), "openshift-machine-api", Timestamp::UNIX_EPOCH);
+    assert_eq!(known.azure_cloud, Some(AzureCloud::UsGovernment));
+    let told = refusal(&on(PlatformType::Azure, "master", json!({"spotVMOptions": {}})));
+    assert!(told.starts_with("providerSpec.spotVMOptions: Forbidden: "), "{told}");
+}
+
+#[test]
+fn what_the_autoscaler_would_not_understand_is_told() {
+    let warnings = |platform, replicas, annotations: Value| {
+        let mut set = a_set(replicas, &json!({}));
+        set.metadata.annotations = serde_json::from_value(annotations).expect("annotations");
+        let facts = Facts { platform: Some(platform), ..facts() };
+        machine_set::validate(&set, None, &facts).warnings
+    };
+    let (min, max) = (
+        "machine.openshift.io/cluster-api-autoscaler-node-group-min-size",
+        "machine.openshift.io/cluster-api-autoscaler-node-group-max-size",
+    );
+    let cpu = "capacity.cluster-autoscaler.kubernetes.io/cpu";
+    let memory = "capacity.cluster-autoscaler.kubernetes.io/memory";
+    let none = Vec::<String>::new();
+    assert_eq!(warnings(PlatformType::Aws, 0, json!({})), none);
+    assert_eq!(warnings(PlatformType::Aws, 0, json!({min: "0", max: "3"})), none);
+    let other = || PlatformType::None;
+    let known = json!({min: "0", max: "3", cpu: "2", memory: "8Gi"});
+    assert_eq!(warnings(other(), 0, known), none);
+    assert_eq!(warnings(other(), 1, json!({max: "3"})), none);
+    for (replicas, annotations, wanted) in [
+        (1, json!({min: "x", max: "3"}), "\"x\": invalid min annotation: cluster-autoscaler"),
+        (1, json!({min: "3"}), "\"\": invalid max annotation: cluster-autoscaler leaves"),
+        (1, json!({min: "0"}), "max-size]: \"0\": cluster-autoscaler leaves this MachineSet alone"),
+        (0, json!({max: "3"}), "spec.replicas: 0: cluster-autoscaler cannot grow"),
+        (1, json!({cpu: "two"}), "\"two\" is not a quantity such as 2 or 8Gi: cluster-autoscaler"),
+    ] {
+        let told = warnings(other(), replicas, annotations.clone());
+        assert!(told.len() == 1 && told[0].contains(wanted), "{annotations}: {told:?}");
+    }
 }

@@ -28,7 +28,9 @@ pub use machines::{
 };
 pub use names::{ControllerNames, FeatureGates};
 pub use values::{ListenAddress, Span};
-pub use webhooks::{Configurations, ServeWebhooks, WebhooksConfig};
+pub use webhooks::{
+    Configurations, InterruptibleControlPlane, ServeWebhooks, Updates, WebhooksConfig,
+};
 
 /// Everything that can be set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -51,6 +51,7 @@ leaderElection: {enabled: false, leaseDuration: 30s}
 metrics: {address: ':1234'}
 client: {qps: 7.5}
 log: {format: json, level: debug}
+webhooks: {interruptibleControlPlane: Warn, updates: CheckAll}
 ";
     let pairs = [
         ("controllers", "*, -machineset"),
@@ -61,6 +62,8 @@ log: {format: json, level: debug}
         ("client-qps", "7.5"),
         ("log-format", "json"),
         ("log-level", "debug"),
+        ("webhooks-interruptible-control-plane", "Warn"),
+        ("webhooks-updates", "CheckAll"),
     ];
     let variables = pairs.map(|(flag, value)| {
         (format!("FLEETWRIGHT_{}", flag.to_uppercase().replace('-', "_")), value.to_owned())
@@ -117,6 +120,16 @@ fn problems_name_the_field_the_value_and_the_fix() {
         (
             "log: {format: xml}",
             "file config.yaml: log.format cannot be \"xml\"; give one of text, json",
+        ),
+        (
+            "webhooks: {interruptibleControlPlane: Allow}",
+            "file config.yaml: webhooks.interruptibleControlPlane cannot be \"Allow\"; \
+             give one of Refuse, Warn",
+        ),
+        (
+            "webhooks: {updates: 'Off'}",
+            "file config.yaml: webhooks.updates cannot be \"Off\"; \
+             give one of CheckChanges, CheckAll",
         ),
         ("log: loud", "file config.yaml: log cannot be \"loud\"; give a section with fields"),
         (

@@ -27,6 +27,10 @@ pub struct WebhooksConfig {
     pub certificate_dir: String,
     /// What to do about the configurations that make the API server ask.
     pub configurations: Configurations,
+    /// What an update of an object is held to.
+    pub updates: Updates,
+    /// What becomes of Machines of the control plane on interruptible (spot) instances.
+    pub interruptible_control_plane: InterruptibleControlPlane,
 }
 
 impl Default for WebhooksConfig {
@@ -39,6 +43,8 @@ impl Default for WebhooksConfig {
             certificate_secret: "fleetwright-webhooks".to_owned(),
             certificate_dir: String::new(),
             configurations: Configurations::default(),
+            updates: Updates::default(),
+            interruptible_control_plane: InterruptibleControlPlane::default(),
         }
     }
 }
@@ -65,4 +71,27 @@ pub enum Configurations {
     Install,
     /// They are somebody else's: it is an error when they lack one of our webhooks.
     Check,
+}
+
+/// What an update of an object is held to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub enum Updates {
+    /// What it changes: errors that were there before are passed over. A rule that came later must
+    /// not stop a controller that adds a finalizer, or a user who changes something else.
+    #[default]
+    CheckChanges,
+    /// All rules, whatever it changes.
+    CheckAll,
+}
+
+/// What becomes of Machines of the control plane that the cloud may take back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub enum InterruptibleControlPlane {
+    /// They are refused: etcd may lose its quorum with two minutes' notice.
+    #[default]
+    Refuse,
+    /// They are warned of.
+    Warn,
 }

@@ -17,7 +17,7 @@ use std::convert::Infallible;
 use fleetwright_admission::Registry;
 use fleetwright_api::config::Infrastructure;
 use fleetwright_clock::{Clock, Random};
-use fleetwright_machines::admit::{Ratchet, Settings, webhooks};
+use fleetwright_machines::admit::{Settings, webhooks};
 use fleetwright_runtime::{Informer, Metrics, Stage, Tasks};
 use kube::{Api, Client};
 
@@ -33,7 +33,7 @@ pub const IDENTITY: &str = "webhooks";
 /// The rules, with a cache of what they must know of the cluster.
 fn rules(
     facts: Client,
-    namespace: &str,
+    settings: Settings,
     clock: Clock,
     random: &Random,
     metrics: &Metrics,
@@ -46,6 +46,5 @@ fn rules(
         informer.run(random, stop).await;
         Ok::<(), Infallible>(())
     });
-    let settings = Settings { machine_namespace: namespace.to_owned(), ratchet: Ratchet::On };
     (webhooks(facts, cluster.clone(), clock, settings), cluster)
 }

@@ -4,6 +4,7 @@ use std::{convert::Infallible, io, net::SocketAddr, path::PathBuf, sync::Arc};
 
 use fleetwright_admission::{CertificateError, Service, https};
 use fleetwright_clock::{Clock, Random};
+use fleetwright_machines::admit::Settings;
 use fleetwright_runtime::{
     Informer, Leadership, Metrics, Selection, Stage, Tasks,
     config::{Configurations, ServeWebhooks, WebhooksConfig},
@@ -126,7 +127,8 @@ impl Served {
         let (place, secret) = place(&config, &own, &metrics);
         let keeper = Keeper::open(place, reach.holder(), clock.clone()).await?;
         let (shown, trusted) = (keeper.shown(), keeper.trusted());
-        let (registry, cluster) = rules(facts, &namespace, clock, &random, &metrics, tasks);
+        let settings = Settings::of(&config, &namespace);
+        let (registry, cluster) = rules(facts, settings, clock, &random, &metrics, tasks);
         match config.configurations {
             Configurations::Check => configurations::check(&own, &registry).await?,
             Configurations::Install => {

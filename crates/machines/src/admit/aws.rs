@@ -1,47 +1,14 @@
 //! The rules for a provider spec on AWS, in the order in which users know their errors.
 
 use fleetwright_admission::FieldError;
-use fleetwright_api::aws::{
-    AWSMachineProviderConfig, Ebs, MarketType, ProviderSpecError, ResourceReference,
-};
-use fleetwright_api::machine::ProviderSpec;
-use serde_json::Value;
+use fleetwright_api::aws::{AWSMachineProviderConfig, Ebs, MarketType, ResourceReference};
 
 use super::findings::Findings;
-use super::{Facts, InterruptibleControlPlane, host, placement, unknown};
-
-/// What the Machine is, as far as a provider spec depends on it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Owner {
-    /// Whether it belongs to the control plane.
-    pub(super) control_plane: bool,
-}
-
-/// Reads a provider spec, or says why not.
-pub(super) fn read(spec: &ProviderSpec) -> Result<AWSMachineProviderConfig, FieldError> {
-    AWSMachineProviderConfig::read(spec).map_err(|error| match error {
-        ProviderSpecError::Absent => {
-            FieldError::required("providerSpec.value", "a value must be provided")
-        }
-        ProviderSpecError::Malformed(error) => FieldError::invalid(
-            "providerSpec.value",
-            spec.value.clone().unwrap_or(Value::Null),
-            error.to_string(),
-        ),
-    })
-}
+use super::platform::{Owner, TypeMeta, interruptible};
+use super::{Facts, host, placement, unknown};
 
 /// Checks a provider spec.
-pub(super) fn check(spec: &ProviderSpec, owner: Owner, facts: &Facts) -> Findings {
-    let mut findings = Findings::default();
-    match read(spec) {
-        Ok(config) => check_config(&config, owner, facts, &mut findings),
-        Err(error) => findings.error(error),
-    }
-    findings
-}
-
-fn check_config(
+pub(super) fn check(
     config: &AWSMachineProviderConfig,
     owner: Owner,
     facts: &Facts,
@@ -51,7 +18,13 @@ fn check_config(
         let detail = format!("Unknown field ({field}) will be ignored");
         findings.warn(FieldError::not_supported("providerSpec.value", field, detail).to_string());
     }
-    type_meta(config, findings);
+    TypeMeta {
+        api_version: config.api_version.as_deref(),
+        kind: config.kind.as_deref(),
+        known: AWSMachineProviderConfig::API_VERSIONS,
+        expected: AWSMachineProviderConfig::KIND,
+    }
+    .check(findings);
     ami(&config.ami, findings);
     if config.placement.region.is_empty() {
         required("placement.region", "providerSpec.placement.region to be populated", findings);
@@ -87,7 +60,10 @@ fn check_config(
         Some(_) => {}
     }
     capacity(config, findings);
-    interruptible(config, owner, facts, findings);
+    if config.is_spot() {
+        let asked = config.spot_market_options.as_ref().map(|_| "providerSpec.spotMarketOptions");
+        interruptible(asked.unwrap_or(MARKET), owner, facts, findings);
+    }
     network(config, findings);
     block_devices(config, findings);
     host::check(&config.placement, owner, findings);
@@ -100,21 +76,6 @@ fn check_config(
 fn required(field: &str, what: &str, findings: &mut Findings) {
     findings
         .error(FieldError::required(format!("providerSpec.{field}"), format!("expected {what}")));
-}
-
-fn type_meta(config: &AWSMachineProviderConfig, findings: &mut Findings) {
-    let api_version = config.api_version.as_deref().unwrap_or_default();
-    let kind = config.kind.as_deref().unwrap_or_default();
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let known = AWSMachineProviderConfig::API_VERSIONS
-        .iter()
-        .any(|known| known.split_once('/').is_some_and(|(known, _)| known == group));
-    if !known || !matches!(version, "v1" | "v1beta1") || kind != AWSMachineProviderConfig::KIND {
-        findings.warn(format!(
-            "incorrect GroupVersionKind for AWSMachineProviderConfig object: {group}/{version}, \
-             Kind={kind}"
-        ));
-    }
 }
 
 fn ami(ami: &ResourceReference, findings: &mut Findings) {
@@ -182,31 +143,6 @@ fn capacity(config: &AWSMachineProviderConfig, findings: &mut Findings) {
                 ));
             }
         }
-    }
-}
-
-/// A control plane that the cloud may take back with two minutes' notice is none.
-fn interruptible(
-    config: &AWSMachineProviderConfig,
-    owner: Owner,
-    facts: &Facts,
-    findings: &mut Findings,
-) {
-    if !owner.control_plane || !config.is_spot() {
-        return;
-    }
-    let field = if config.spot_market_options.is_some() {
-        "providerSpec.spotMarketOptions"
-    } else {
-        MARKET
-    };
-    let detail = "a Machine of the control plane must not be interruptible: when the cloud takes \
-                  it back, etcd may lose its quorum; remove the spot market request";
-    match facts.interruptible_control_plane {
-        InterruptibleControlPlane::Refuse => {
-            findings.error(FieldError::forbidden(field, detail));
-        }
-        InterruptibleControlPlane::Warn => findings.warn(format!("{field}: {detail}")),
     }
 }
 
