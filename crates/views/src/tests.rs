@@ -1,6 +1,7 @@
 //! A small fleet, and what is shown of it.
 
 use jiff::Timestamp;
+use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
 use crate::{Snapshot, explain::explain, tree::tree};
@@ -177,6 +178,12 @@ History
   2026-11-15 12:05:00  replacement spread-a Running
 ";
     assert_eq!(text, wanted, "\n{text}");
+    // One that says whose place it takes is the one, whenever it was made.
+    let other = fleet.machines.iter_mut().find(|machine| machine.name_any() == "spread-h");
+    let says = other.unwrap().annotations_mut();
+    says.insert("fleetwright.dev/replaces".to_owned(), "spread-gone".to_owned());
+    let text = explain("machine/spread-gone", &fleet, now()).unwrap();
+    assert!(text.contains("  successor  spread-h, "), "{text}");
     assert!(explain("machine/nobody", &fleet, now()).is_err());
 }
 

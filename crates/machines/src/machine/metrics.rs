@@ -99,7 +99,7 @@ impl MachineMetrics {
             );
             registry.register(
                 "fleetwright_machine_ending_seconds",
-                "Seconds of each hop from the notice of a cloud to the end of an instance",
+                "Seconds of each hop from the notice of a cloud to the end of an instance and its replacement",
                 own.hops.clone(),
             );
             registry.register_collector(Box::new(Machines(machines.clone())));

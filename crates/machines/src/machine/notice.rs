@@ -57,6 +57,10 @@ pub(crate) fn text(notice: &Notice) -> String {
 /// One hop of the way from the notice to the end, as metrics name it, and how long it took.
 pub(crate) type Hop = (&'static str, Duration);
 
+/// The last hop: from when an end begins, by a notice or else by a deletion, until the Machine that
+/// takes the place is Running.
+pub(crate) const REPLACED: &str = "end_to_replacement_running";
+
 /// The hops of a Machine whose instance is gone. Without a notice the first is left out.
 pub(crate) fn hops(
     machine: &Machine,

@@ -15,6 +15,8 @@ use k8s_openapi::{
 };
 use serde_json::Value;
 
+use super::market;
+
 /// A Machine as it is to be written: metadata, spec and status.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Draft {
@@ -57,7 +59,7 @@ pub fn observe(draft: &mut Draft, instance: &Instance, now: Timestamp) {
         }
     }
     draft.labels.extend(crate::group::publish::labels(instance));
-    if instance.interruptible {
+    if market::interruptible(&draft.spec.provider_spec, instance) {
         let key = || label::INTERRUPTIBLE.to_owned();
         draft.labels.insert(key(), String::new());
         draft.spec.metadata.labels.insert(key(), String::new());

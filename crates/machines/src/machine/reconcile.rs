@@ -36,8 +36,10 @@ use super::{
     instance_id, launching,
     launching::{Circumstances, News, Outlook},
     look::{self, Youth},
+    market,
     metrics::{FailureLabels, MachineMetrics, PhaseLabels},
     nodes::{self, NodeError, Nodes},
+    notice,
     observe::{Draft, observe, record_failure, record_instance, record_state},
     set_uid, status,
     wish::{self, Obstacle},
@@ -54,6 +56,7 @@ use crate::{
         settings::{GangPolicy, LaunchConfig},
         verdict::Patience,
     },
+    set::replacing,
 };
 
 /// What is known of the cloud is at most this old when a Machine is looked at.
@@ -425,7 +428,7 @@ impl Pass<'_> {
         since: Option<Timestamp>,
     ) -> Outlook {
         let deadline = wish::capacity_deadline(set).unwrap_or(self.of.config.capacity_deadline);
-        let interruptible = wish::config(self.machine).is_ok_and(|config| config.is_spot());
+        let interruptible = market::asked(&self.machine.spec.provider_spec);
         let patience =
             Patience { deadline: deadline.0, interruptible, spot: self.of.config.spot_capacity };
         let at = Circumstances {
@@ -669,6 +672,10 @@ impl Pass<'_> {
         let took = self.now.duration_since(created.0).as_secs_f64();
         let labels = PhaseLabels { phase: phase.as_str() };
         self.of.metrics.phase_transition.get_or_create(&labels).observe(took.max(0.0));
+        if let (Phase::Running, Some(since)) = (phase, replacing::since(self.machine)) {
+            let took = Duration::try_from(self.now.duration_since(since)).unwrap_or_default();
+            self.of.metrics.hop(notice::REPLACED, took);
+        }
         if phase == Phase::Failed {
             tracing::warn!(machine = %self.key, "Failed");
         }

@@ -18,6 +18,7 @@ use tokio::time::sleep;
 use super::{
     BY_OWNER, ORPHANS,
     decide::{self, Decision, InvalidSet, decide, is_ours, node_name, owner_reference},
+    replacing::{Vacancy, vacancies},
 };
 use crate::requests::{
     LOST_ANSWER_PAUSE, LOST_ANSWER_TRIES, bulk::slow_start, delete_machine, is_lost, pace::Paces,
@@ -185,7 +186,8 @@ impl Reconciler {
             if !self.is_current(key, set).await? {
                 return Ok(false);
             }
-            finish(self.create(key, &api, set, plan.create).await)?;
+            let left = self.vacancies(set, machines);
+            finish(self.create(key, &api, set, plan.create, &left).await)?;
             return Ok(true);
         }
         if !plan.delete.is_empty() {
@@ -195,6 +197,14 @@ impl Reconciler {
             return Ok(true);
         }
         Ok(false)
+    }
+
+    /// The places that new Machines take.
+    fn vacancies(&self, set: &MachineSet, machines: &[Arc<Machine>]) -> Vec<Vacancy> {
+        let machines: Vec<&Machine> = machines.iter().map(AsRef::as_ref).collect();
+        vacancies(&set.uid().unwrap_or_default(), &machines, |machine| {
+            self.nodes.get(&ObjectKey::cluster(node_name(machine)?))
+        })
     }
 
     /// Whether the set is in the API as it is in our copy: before it takes what is nobody's, or
@@ -220,9 +230,17 @@ impl Reconciler {
         api: &Api<Machine>,
         set: &MachineSet,
         count: usize,
+        left: &[Vacancy],
     ) -> Vec<Refused> {
         let new: Vec<Machine> = (0..count)
-            .map(|_| decide::machine(set, &self.random.name_suffix(SUFFIX_LENGTH)))
+            .map(|place| {
+                let suffix = self.random.name_suffix(SUFFIX_LENGTH);
+                let mut machine = decide::machine(set, &suffix);
+                if let Some(vacancy) = left.get(place) {
+                    machine.annotations_mut().extend(vacancy.annotations());
+                }
+                machine
+            })
             .collect();
         let names: Vec<String> = new.iter().map(ResourceExt::name_any).collect();
         self.expectations.expect_creates(key, names.iter());

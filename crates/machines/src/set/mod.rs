@@ -17,6 +17,7 @@ mod act;
 pub mod capacity;
 pub mod decide;
 mod metrics;
+pub mod replacing;
 #[cfg(test)]
 mod tests;
 

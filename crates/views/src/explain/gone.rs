@@ -27,7 +27,7 @@ pub(super) fn explain(name: &str, snapshot: &Snapshot, now: Timestamp) -> Option
     // A set names its Machines after itself.
     let set = name.rsplit_once('-').map_or("", |(set, _)| set);
     let began = snapshot.events.iter().filter(|event| ends(event, name)).filter_map(time_of).min();
-    let replacement = began.and_then(|began| replaced::by(snapshot, set, began));
+    let replacement = began.and_then(|began| replaced::by(snapshot, set, name, began));
     let mut moments = moments;
     if let Some(replacement) = replacement {
         text += &line("successor", &replacement.text);

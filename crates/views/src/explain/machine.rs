@@ -43,7 +43,8 @@ pub(super) fn explain(machine: &Machine, snapshot: &Snapshot, now: Timestamp) ->
     text += &line("intent", &intent(machine));
     let deleted = machine.metadata.deletion_timestamp.as_ref().map(|time| time.0);
     let set = owner.map(|owner| owner.name.as_str()).unwrap_or_default();
-    let replacement = deleted.and_then(|deleted| replaced::by(snapshot, set, deleted));
+    let replacement =
+        deleted.and_then(|deleted| replaced::by(snapshot, set, &machine.name_any(), deleted));
     if let Some(replacement) = &replacement {
         text += &line("successor", &replacement.text);
     }

@@ -1,6 +1,9 @@
 //! Who takes the place of a Machine that goes.
 
-use fleetwright_api::machine::{Machine, Phase};
+use fleetwright_api::{
+    machine::{Machine, Phase},
+    names::annotation,
+};
 use jiff::Timestamp;
 use kube::ResourceExt;
 
@@ -14,14 +17,24 @@ pub(super) struct Replacement {
     pub(super) moments: Vec<Moment>,
 }
 
-/// The first Machine that a set made after another of its Machines was deleted.
-pub(super) fn by(snapshot: &Snapshot, set: &str, deleted: Timestamp) -> Option<Replacement> {
+/// The Machine that a set made in the place of another: the one that says so, else the first after
+/// the deletion.
+pub(super) fn by(
+    snapshot: &Snapshot,
+    set: &str,
+    name: &str,
+    deleted: Timestamp,
+) -> Option<Replacement> {
     let set = snapshot.sets.iter().find(|known| known.name_any() == set)?;
     let born = |machine: &Machine| machine.creation_timestamp().map(|time| time.0);
+    let says = |machine: &Machine| {
+        machine.annotations().get(annotation::REPLACES).is_some_and(|replaced| replaced == name)
+    };
+    let later = |machine: &Machine| born(machine).is_some_and(|born| born >= deleted);
     let machine = snapshot
         .machines_of(set)
-        .filter(|machine| born(machine).is_some_and(|born| born >= deleted))
-        .min_by_key(|machine| (born(machine), machine.name_any()))?;
+        .filter(|machine| says(machine) || later(machine))
+        .min_by_key(|machine| (!says(machine), born(machine), machine.name_any()))?;
     let name = machine.name_any();
     let status = machine.status.as_ref();
     let phase = status.and_then(|status| status.phase.clone());

@@ -1,8 +1,10 @@
 //! Instances that the cloud takes back: the drain fits into the time that is left, and nothing waits
 //! for the dead.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
+use fleetwright_api::machine::Machine;
+use fleetwright_runtime::Metrics;
 use k8s_openapi::api::{
     core::v1::{Node, Pod},
     policy::v1::PodDisruptionBudget,
@@ -11,10 +13,12 @@ use kube::{
     Api,
     api::{Patch, PatchParams, PostParams},
 };
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::{Yard, id_of, reasons};
+use super::{Yard, controllers, id_of, reasons};
+use crate::launch::settings::LaunchConfig;
 
 fn params() -> PostParams {
     PostParams::default()
@@ -113,4 +117,33 @@ async fn nothing_waits_for_the_pods_of_an_instance_that_is_gone() {
     for reason in ["DrainSkipped", "InstanceGone"] {
         assert!(reasons.contains(&reason), "{reasons:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn how_long_a_place_was_empty_is_counted_when_it_is_taken() {
+    let yard = Yard::new().await;
+    let (ec2, writes) = (yard.ec2.clone(), yard.bed.writes.clone());
+    let metrics: Arc<Mutex<Metrics>> = Arc::default();
+    let kept = Arc::clone(&metrics);
+    let process = yard.bed.process(move |process| {
+        *kept.lock() = process.metrics.clone();
+        controllers(process, ec2.harmed_by(writes.clone()), LaunchConfig::default());
+    });
+    yard.create("m", json!({})).await;
+    yard.create("other", json!({})).await;
+    let since = yard.bed.clock.now() - Duration::from_secs(100);
+    let taken = json!({"metadata": {"annotations": {"fleetwright.dev/replaces-since": since}}});
+    yard.bed.merge::<Machine>("m", taken).await;
+    yard.phase("m", "Running").await;
+    yard.phase("other", "Running").await;
+    let text = metrics.lock().text().unwrap();
+    let told = |what: &str| {
+        let name = format!(
+            "fleetwright_machine_ending_seconds_{what}{{hop=\"end_to_replacement_running\"}} "
+        );
+        let line = text.lines().find_map(|line| line.strip_prefix(&name)).unwrap_or_default();
+        line.parse::<f64>().unwrap()
+    };
+    assert!(told("count") > 0.5 && told("count") < 1.5 && told("sum") >= 100.0, "{text}");
+    process.stop().await;
 }

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::{delete_machine, living, manifest, names, replicas, scale, start};
 use crate::{
     group::testbed::{Bed, Harm, throttled},
-    set::capacity,
+    set::{capacity, replacing},
 };
 
 #[tokio::test(start_paused = true)]
@@ -106,10 +106,17 @@ async fn a_machine_that_is_deleted_is_replaced_while_it_still_drains() {
     let first = names(&living(&bed).await)[0].clone();
     let hold = json!({"metadata": {"finalizers": ["machine.machine.openshift.io"]}});
     bed.merge::<Machine>(&first, hold).await;
+    let worked = Patch::Merge(json!({"status": {"nodeRef": {"kind": "Node", "name": "n"}}}));
+    bed.api::<Machine>().patch_status(&first, &PatchParams::default(), &worked).await.unwrap();
     delete_machine(&bed, &first).await;
     bed.until("it is replaced", || async { (bed.machines().await.len() == 3).then_some(()) }).await;
     replicas(&bed, "s", 2).await;
-    assert!(!names(&living(&bed).await).contains(&first));
+    let now = living(&bed).await;
+    assert!(!names(&now).contains(&first));
+    // The new one says whose place it takes, the other nothing.
+    let says = |machine: &Machine| machine.annotations().get("fleetwright.dev/replaces").cloned();
+    assert_eq!(now.iter().filter_map(says).collect::<Vec<_>>(), [first]);
+    assert_eq!(now.iter().filter(|machine| replacing::since(machine).is_some()).count(), 1);
     process.stop().await;
 }
 
