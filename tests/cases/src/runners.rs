@@ -15,10 +15,13 @@ mod aws_tags;
 mod aws_webhook_admission;
 mod aws_webhook_providerspec_validate;
 mod machine_pass;
+mod machinepool_autoscaler;
 mod small_world;
 mod spot_autoscaler;
 mod spot_aws_market_options;
+mod spot_azure;
 mod spot_drain;
+mod spot_gcp;
 mod spot_interruptible_label;
 mod spot_machine_phases;
 mod spot_mhc_crd;
@@ -91,9 +94,12 @@ pub fn all() -> Vec<Runner> {
         aws_tags::RUNNER,
         aws_webhook_admission::RUNNER,
         aws_webhook_providerspec_validate::RUNNER,
+        machinepool_autoscaler::RUNNER,
         spot_autoscaler::RUNNER,
         spot_aws_market_options::RUNNER,
+        spot_azure::RUNNER,
         spot_drain::RUNNER,
+        spot_gcp::RUNNER,
         spot_interruptible_label::RUNNER,
         spot_machine_phases::RUNNER,
         spot_mhc_crd::RUNNER,

@@ -3,7 +3,7 @@
 use fleetwright_admission::{Verdict, aggregate};
 use fleetwright_api::config::PlatformType;
 use fleetwright_api::machine::Machine;
-use fleetwright_machines::admit::{Facts, Ratchet, machine};
+use fleetwright_machines::admit::{Facts, Updates, machine};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -43,10 +43,10 @@ pub(super) fn merge_patch(target: &mut Value, patch: &Value) {
     }
 }
 
-fn facts(spec: &Value, ratchet: Ratchet) -> Facts {
+fn facts(spec: &Value, updates: Updates) -> Facts {
     let mut facts = Facts::of(None, "openshift-machine-api", Timestamp::UNIX_EPOCH);
     facts.platform = Some(PlatformType::Aws);
-    facts.ratchet = ratchet;
+    facts.updates = updates;
     let secret = spec["credentialsSecret"]["name"].as_str();
     facts.missing_secrets.extend(secret.filter(|name| *name != SECRET).map(str::to_owned));
     facts
@@ -82,7 +82,7 @@ fn validate(row: &Row<'_>) -> Outcome {
     }
     match read(&json!({"name": "m"}), &spec) {
         Ok(new) => {
-            let verdict = machine::validate(&new, None, &facts(&spec, Ratchet::On));
+            let verdict = machine::validate(&new, None, &facts(&spec, Updates::CheckChanges));
             compare(row.get("expect"), &verdict, true)
         }
         Err(outcome) => outcome,
@@ -108,7 +108,7 @@ fn finalizers(row: &Row<'_>) -> Outcome {
     match (new, old) {
         (Ok(new), Ok(old)) => {
             let spec = new.spec.provider_spec.value.clone().unwrap_or_default();
-            let verdict = machine::validate(&new, Some(&old), &facts(&spec, Ratchet::Off));
+            let verdict = machine::validate(&new, Some(&old), &facts(&spec, Updates::CheckAll));
             compare(row.get("expect"), &verdict, false)
         }
         (Err(outcome), _) | (_, Err(outcome)) => outcome,

@@ -1,6 +1,6 @@
 //! The real controllers on an embedded API and a simulated cloud, on virtual time.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use fleetwright_api::machine::Machine;
 use fleetwright_apiserver::{
@@ -8,6 +8,7 @@ use fleetwright_apiserver::{
     user::{AUTHENTICATED, MASTERS, UserInfo},
 };
 use fleetwright_clock::{Clock, Random};
+use fleetwright_cloud::{Account, Connector, Count, Credentials, LaunchOrder, ResolveRequest, Tag};
 use fleetwright_cloud_aws::{AwsConnector, AwsOptions};
 use fleetwright_runtime::{Tasks, config::Config};
 use fleetwright_simcloud::aws::model::settings::{Lag, Settings as AwsSettings};
@@ -88,6 +89,21 @@ impl SmallWorld {
 
     /// Creates a Machine; `more` is merged into its provider spec.
     pub(super) async fn create(&self, name: &str, more: &Value) -> Result<(), Broken> {
+        let provider_spec = Self::provider_spec(more);
+        let cluster = self.simulation.installation.cluster.clone();
+        let machine = json!({
+            "metadata": {
+                "name": name,
+                "labels": {"machine.openshift.io/cluster-api-cluster": cluster},
+            },
+            "spec": {"providerSpec": {"value": provider_spec}},
+        });
+        let machine: Machine = serde_json::from_value(machine)?;
+        self.machines.create(&PostParams::default(), &machine).await?;
+        Ok(())
+    }
+
+    fn provider_spec(more: &Value) -> Value {
         let mut provider_spec = json!({
             "apiVersion": "machine.openshift.io/v1beta1", "kind": "AWSMachineProviderConfig",
             "ami": {"id": "ami-0f1ee70000000001a"},
@@ -103,17 +119,36 @@ impl SmallWorld {
             "credentialsSecret": {"name": "aws-cloud-credentials"},
         });
         super::aws_webhook_providerspec_validate::merge_patch(&mut provider_spec, more);
-        let cluster = self.simulation.installation.cluster.clone();
-        let machine = json!({
-            "metadata": {
-                "name": name,
-                "labels": {"machine.openshift.io/cluster-api-cluster": cluster},
-            },
-            "spec": {"providerSpec": {"value": provider_spec}},
-        });
-        let machine: Machine = serde_json::from_value(machine)?;
-        self.machines.create(&PostParams::default(), &machine).await?;
-        Ok(())
+        provider_spec
+    }
+
+    /// Launches an instance that no Machine asked for, with the tags of a Machine of this name.
+    pub(super) async fn launch_beside(&self, name: &str) -> Result<String, Broken> {
+        let installed = &self.simulation.installation;
+        let keys = [
+            ("aws_access_key_id".to_owned(), installed.access_key.clone().into()),
+            ("aws_secret_access_key".to_owned(), installed.secret_key.clone().into()),
+        ];
+        let clock = Clock::simulated("2026-01-01T00:00:00Z".parse()?);
+        let options = AwsOptions::new(self.simulation.transport(), clock, Random::seeded(3));
+        let account =
+            Account::new(installed.region.as_str(), Credentials::Secret(BTreeMap::from(keys)));
+        let cloud = AwsConnector::new(options).connect(account)?;
+        let request = ResolveRequest {
+            provider_spec: Self::provider_spec(&json!({})),
+            cluster: installed.cluster.clone(),
+            cluster_tags: Vec::new(),
+            user_data: None,
+        };
+        let order = LaunchOrder {
+            token: "beside".to_owned(),
+            launch: cloud.resolve(request).await?,
+            count: Count { min: 1, max: 1 },
+            tags: vec![Tag::name(name)],
+        };
+        let made = cloud.launch(order).await?;
+        sleep(Duration::from_mins(1)).await;
+        made.into_iter().next().map(|made| made.id).ok_or_else(|| "nothing was launched".into())
     }
 
     /// Has a Machine deleted.

@@ -1,7 +1,10 @@
 //! `spot-autoscaler.json`: which Machine goes first, and what an autoscaler makes of Machines.
 
-use fleetwright_lifecycle::replicas::{DeletePolicy, Replica, score};
-use serde_json::Value;
+use fleetwright_lifecycle::{
+    autoscaler::{Bounds, BoundsError, bounds},
+    replicas::{DeletePolicy, Replica, score},
+};
+use serde_json::{Value, json};
 
 use super::{
     Outcome, Runner, Use,
@@ -9,9 +12,9 @@ use super::{
 };
 use crate::row::Row;
 
-/// The names and bounds are what the autoscaler makes of our objects: its own code, which the
-/// product never runs.
-const THEIRS: &str = "what the autoscaler itself computes; the real one is a referee";
+/// The names are what the autoscaler makes of our objects: its own code, which the product never
+/// runs.
+pub(super) const THEIRS: &str = "what the autoscaler itself computes; the real one is a referee";
 
 pub(super) const RUNNER: Runner = Runner {
     file: "spot-autoscaler.json",
@@ -23,7 +26,7 @@ pub(super) const RUNNER: Runner = Runner {
         ("fakeIds.cases", Use::NotApplicable(THEIRS)),
         ("providerIdSelection.cases", Use::NotApplicable(THEIRS)),
         ("normalizedProviderId.cases", Use::NotApplicable(THEIRS)),
-        ("scalingBounds.cases", Use::NotApplicable(THEIRS)),
+        ("scalingBounds.cases", Use::Rows(scaling_bounds)),
     ],
 };
 
@@ -78,6 +81,15 @@ fn newest(row: &Row<'_>) -> Outcome {
 
 fn oldest(row: &Row<'_>) -> Outcome {
     policy(row, DeletePolicy::Oldest)
+}
+
+fn scaling_bounds(row: &Row<'_>) -> Outcome {
+    let found = match bounds(row.get("min").as_str(), row.get("max").as_str()) {
+        Ok(Bounds { min, max }) => json!([[min, max], null]),
+        Err(BoundsError::Min) => json!([null, "min"]),
+        Err(BoundsError::Max) => json!([null, "max"]),
+    };
+    Outcome::equal(&json!([row.get("out"), row.get("error")]), &found)
 }
 
 fn scores(row: &Row<'_>) -> Outcome {

@@ -110,6 +110,16 @@ fn imds(row: &Row<'_>) -> Outcome {
     if !given.is_null() {
         let text = given["body"].as_str().unwrap_or_default();
         return match token(status(given), given["ttlHeader"].as_str(), text.as_bytes()) {
+            // Nothing is asked without a token; an answer that is an error is one to whoever
+            // asked, and never "no notice".
+            Err(_) if status(get) >= 400 => {
+                let used = after_answer(status(get), false) == After::Use;
+                let failed = answers::instance_action(status(get), body).is_err()
+                    && answers::termination_time(status(get), body).is_err()
+                    && answers::scheduled(status(get), body).is_err()
+                    && answers::rebalance(status(get), body).is_err();
+                Outcome::equal(&(true, true), &(used, failed))
+            }
             Err(_) => Outcome::NotApplicable("version 1 of the service is never used"),
             Ok((token, lasts)) => {
                 let ttl = given["ttlHeader"].as_str().and_then(|ttl| ttl.parse().ok());
