@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use crate::{
     mirror::{Machine, Mirror, News},
+    repairs::Repairs,
     scenario::{SETS, is_spot},
     traffic::Request,
 };
@@ -46,6 +47,7 @@ pub(crate) struct Checker {
     excused: u32,
     leader: Option<String>,
     changes_of_leader: Vec<Instant>,
+    repairs: Repairs,
     groups: BTreeSet<String>,
     volumes: BTreeSet<String>,
     violations: Vec<String>,
@@ -64,6 +66,7 @@ impl Checker {
             excused: 0,
             leader: None,
             changes_of_leader: Vec::new(),
+            repairs: Repairs::default(),
             groups: BTreeSet::new(),
             volumes: BTreeSet::new(),
             violations: Vec::new(),
@@ -132,6 +135,20 @@ impl Checker {
                     }
                     self.leader = Some(holder);
                 }
+                News::Check(name, rules) => self.repairs.check(&name, rules),
+            }
+            self.repairs.look(&self.mirror, Instant::now());
+        }
+    }
+
+    /// A request arrives, now or later.
+    pub(crate) fn sent(&mut self, request: &Request) {
+        let Some(path) = request.text.strip_prefix("machinehealthcheck DELETE ") else { return };
+        let Some((kind, name)) = path.rsplit_once('/') else { return };
+        if kind.ends_with("/machines") {
+            self.look();
+            if let Some(what) = self.repairs.asks(name, &self.mirror, Instant::now()) {
+                self.violated(&what);
             }
         }
     }
@@ -155,6 +172,9 @@ impl Checker {
             && !made.contains(id)
         {
             self.violated(&format!("S2 {} claims {id}, but its own is {made:?}", machine.name));
+        }
+        if let Some(what) = self.repairs.goes(&machine, &self.mirror) {
+            self.violated(&what);
         }
         self.surplus(&machine.set);
     }
@@ -288,7 +308,7 @@ impl Checker {
             self.violated(&format!("S3 {id} of {} is ended, which stays", machine.name));
         }
         // S7: nobody works there any more.
-        let Some(node) = machine.node.as_ref().filter(|node| self.mirror.nodes.contains(*node))
+        let Some(node) = machine.node.as_ref().filter(|node| self.mirror.nodes.contains_key(*node))
         else {
             return;
         };
@@ -343,7 +363,7 @@ impl Checker {
         let machines = mirror.machines.values().map(|machine| format!("machine {}", machine.name));
         let sets = mirror.sets.keys().map(|name| format!("set {name}"));
         let groups = mirror.groups.keys().map(|name| format!("group {name}"));
-        let nodes = mirror.nodes.iter().map(|name| format!("node {name}"));
+        let nodes = mirror.nodes.keys().map(|name| format!("node {name}"));
         let instances = self.instances.iter().filter(|(_, known)| lives(known));
         let instances = instances.map(|(id, _)| format!("instance {id}"));
         let clouds = self.groups.iter().map(|name| format!("placement group {name}"));

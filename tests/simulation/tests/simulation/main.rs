@@ -1,7 +1,7 @@
 //! The controllers in a whole simulated world: the API, the cloud, its nodes, users, and every
 //! fault that a schedule holds, on virtual time and in one thread.
 //!
-//! A run replays exactly from its seed: `SIM_SEED=n cargo test -p fleetwright-simulation`.
+//! A run replays exactly from its seed: `SIM_SEED=n cargo test --workspace --test simulation`.
 //! `SIM_SEEDS` or `SIM_SECONDS` make the run over random seeds longer, `SIM_ALL=1` harms every
 //! write of the learning run and not only those that differ.
 
@@ -12,6 +12,7 @@ mod host;
 mod leader;
 mod mirror;
 mod random;
+mod repairs;
 mod run;
 mod scenario;
 mod schedule;

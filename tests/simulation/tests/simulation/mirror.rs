@@ -1,10 +1,12 @@
 //! What the API holds, read from its store without a request: every revision, in order.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use fleetwright_api::names::{annotation, finalizer, label};
 use fleetwright_apiserver::{Server, storage::Meta};
 use fleetwright_kstore::{EventKind, Scope, Watch};
+use fleetwright_lifecycle::{health::limit::Limit, selector::Selector};
+use fleetwright_machines::health::rules::{self, is_paused};
 use serde_json::Value;
 
 /// A Machine.
@@ -14,6 +16,7 @@ pub(crate) struct Machine {
     pub(crate) uid: String,
     /// Its MachineSet.
     pub(crate) set: String,
+    pub(crate) labels: BTreeMap<String, String>,
     pub(crate) deleting: bool,
     pub(crate) finalizer: bool,
     pub(crate) phase: String,
@@ -49,6 +52,8 @@ pub(crate) enum News {
     Set(String, u32),
     /// A lease has this holder now.
     Lease(String),
+    /// A health check is new or different; none while it does nothing.
+    Check(String, Option<(Selector, Limit)>),
     /// Something else, which nothing is checked about by itself.
     Other,
 }
@@ -56,6 +61,7 @@ pub(crate) enum News {
 const MACHINES: &str = "machine.openshift.io/machines";
 const SETS: &str = "machine.openshift.io/machinesets";
 const GROUPS: &str = "machine.openshift.io/awsplacementgroups";
+const CHECKS: &str = "machine.openshift.io/machinehealthchecks";
 const PODS: &str = "/pods";
 const NODES: &str = "/nodes";
 const LEASES: &str = "coordination.k8s.io/leases";
@@ -70,24 +76,30 @@ pub(crate) struct Mirror {
     /// Whether each is ready.
     pub(crate) groups: BTreeMap<String, bool>,
     pub(crate) pods: BTreeMap<String, Pod>,
-    pub(crate) nodes: BTreeSet<String>,
+    /// Whether nothing speaks against each, by name.
+    pub(crate) nodes: BTreeMap<String, bool>,
 }
 
 impl Mirror {
     /// A copy of an empty API.
     pub(crate) fn new(server: &Server) -> Self {
-        let watches = [LEASES, SETS, MACHINES, GROUPS, PODS, NODES].map(|resource| {
+        let watches = [LEASES, SETS, CHECKS, MACHINES, GROUPS, PODS, NODES].map(|resource| {
             let storage = server.storage();
             let watch = storage.watch(&Scope::all(resource), storage.revision());
             (resource, watch.unwrap_or_else(|_| unreachable!("a watch from now on")))
         });
+        Self { watches: watches.into(), ..Self::empty() }
+    }
+
+    /// A copy of nothing.
+    pub(crate) fn empty() -> Self {
         Self {
-            watches: watches.into(),
+            watches: Vec::new(),
             machines: BTreeMap::new(),
             sets: BTreeMap::new(),
             groups: BTreeMap::new(),
             pods: BTreeMap::new(),
-            nodes: BTreeSet::new(),
+            nodes: BTreeMap::new(),
         }
     }
 
@@ -129,6 +141,12 @@ impl Mirror {
                 self.sets.insert(name.clone(), (!deleting).then_some(replicas));
                 Some(News::Set(name, replicas))
             }
+            CHECKS => {
+                let check = serde_json::from_value(object.clone()).ok().filter(|_| !gone);
+                let rules = check.filter(|check| !is_paused(check));
+                let rules = rules.and_then(|check| rules::rules(&check).ok());
+                Some(News::Check(name, rules.map(|rules| (rules.selector, rules.limit))))
+            }
             GROUPS => {
                 let conditions = object["status"]["conditions"].as_array().cloned();
                 let ready = conditions
@@ -160,7 +178,7 @@ impl Mirror {
                 if gone {
                     self.nodes.remove(&name)
                 } else {
-                    self.nodes.insert(name)
+                    self.nodes.insert(name, sound(object))
                 };
                 None
             }
@@ -185,6 +203,15 @@ fn number(value: &Value) -> Option<u32> {
     value.as_u64().and_then(|number| u32::try_from(number).ok())
 }
 
+/// Whether nothing speaks against a Node: it is not taken back, and nobody lost sight of it.
+fn sound(object: &Value) -> bool {
+    let conditions = object["status"]["conditions"].as_array();
+    let says = |kind: &str, status: &str| {
+        conditions.into_iter().flatten().any(|it| it["type"] == kind && it["status"] == status)
+    };
+    !says("Terminating", "True") && !says("Ready", "Unknown")
+}
+
 fn machine(object: &Value) -> Machine {
     let metadata = &object["metadata"];
     let status = &object["status"];
@@ -198,6 +225,7 @@ fn machine(object: &Value) -> Machine {
         name: text(&metadata["name"]),
         uid: text(&metadata["uid"]),
         set: text(&metadata["labels"][label::MACHINE_SET]),
+        labels: serde_json::from_value(metadata["labels"].clone()).unwrap_or_default(),
         deleting: !metadata["deletionTimestamp"].is_null(),
         finalizer: finalizers.iter().any(|name| name == finalizer::MACHINE),
         phase: text(&status["phase"]),

@@ -41,7 +41,7 @@ fn live(seed: u64) -> Outcome {
 fn tell(seed: u64, outcome: &Outcome) {
     println!("seed {seed}: {:#?}\nschedule:\n{}", outcome.violations, Schedule::random(seed));
     println!(
-        "replay with SIM_SEED={seed} cargo test -p fleetwright-simulation random -- --nocapture"
+        "replay with SIM_SEED={seed} cargo test --workspace --test simulation random -- --nocapture"
     );
 }
 

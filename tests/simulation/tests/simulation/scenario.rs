@@ -74,20 +74,30 @@ pub(crate) fn is_spot(name: &str) -> bool {
     SETS.iter().any(|set| set.spot && set.name == name)
 }
 
-/// A check that replaces the Machines of spot sets that cannot be launched.
-pub(crate) fn health_check() -> Value {
+/// The name of the users' check.
+pub(crate) const CHECK: &str = "launches";
+
+/// A check that replaces the Machines of spot sets that cannot be launched. One with a limit is the
+/// only check of its world, and replaces those that the cloud takes back as well.
+pub(crate) fn health_check(max_unhealthy: Option<u32>) -> Value {
+    let mut conditions = vec![json!({"type": "Ready", "status": "Unknown", "timeout": "10m"})];
+    if max_unhealthy.is_some() {
+        conditions.push(json!({"type": "Terminating", "status": "True", "timeout": "0s"}));
+    }
+    let limit = max_unhealthy.map_or(json!("100%"), |limit| json!(limit));
     let spot: Vec<&str> = SETS.iter().filter(|set| set.spot).map(|set| set.name).collect();
     json!({
         "apiVersion": "machine.openshift.io/v1beta1",
         "kind": "MachineHealthCheck",
-        "metadata": {"name": "launches", "namespace": NAMESPACE},
+        "metadata": {"name": CHECK, "namespace": NAMESPACE},
         "spec": {
             "selector": {"matchExpressions": [{
                 "key": "machine.openshift.io/cluster-api-machineset", "operator": "In",
                 "values": spot,
             }]},
             "nodeStartupTimeout": "0",
-            "unhealthyConditions": [{"type": "Ready", "status": "Unknown", "timeout": "10m"}],
+            "maxUnhealthy": limit,
+            "unhealthyConditions": conditions,
         },
     })
 }

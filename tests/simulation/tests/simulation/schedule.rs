@@ -86,6 +86,8 @@ pub(crate) struct Schedule {
     pub(crate) farewell: Vec<(Farewell, u64)>,
     /// Pods run on the Machines and must be moved away.
     pub(crate) pods: u32,
+    /// The `maxUnhealthy` of the users' own check, in worlds where it is the only one.
+    pub(crate) max_unhealthy: Option<u32>,
     /// Whether the world is watched at rest before it ends.
     pub(crate) rest: bool,
 }
@@ -136,7 +138,7 @@ impl Schedule {
     /// What a seed draws.
     pub(crate) fn random(seed: u64) -> Self {
         let random = Random::seeded(seed);
-        let [shape, harming, acting, farewell] = [(); 4].map(|()| random.fork());
+        let [shape, harming, acting, farewell, checking] = [(); 5].map(|()| random.fork());
         let replicas = if shape.below(3) == 0 { 2 } else { 1 };
         // Per thousand requests; some worlds are quiet, so that incidents are seen alone.
         let rate = [0, 5, 20, 60][pick(&shape, 4)];
@@ -162,6 +164,7 @@ impl Schedule {
             lag: [0, 0, 500, 5000][pick(&shape, 4)],
             farewell: goodbyes(&farewell),
             pods: u32::try_from(shape.below(4)).unwrap_or_default(),
+            max_unhealthy: [None, None, Some(1), Some(2)][pick(&checking, 4)],
             rest: shape.below(4) == 0,
         }
     }
@@ -223,10 +226,11 @@ fn goodbyes(random: &Random) -> Vec<(Farewell, u64)> {
 
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { replicas, latency, lag, pods, .. } = self;
+        let Self { replicas, latency, lag, pods, max_unhealthy, .. } = self;
         writeln!(
             f,
-            "  {replicas} replica(s), latency up to {latency} ms, lag {lag} ms, {pods} pods"
+            "  {replicas} replica(s), latency up to {latency} ms, lag {lag} ms, {pods} pods, \
+             maxUnhealthy {max_unhealthy:?}"
         )?;
         for ((count, number), harm) in &self.harms {
             writeln!(f, "  {count:?} {number}: {harm:?}")?;

@@ -220,6 +220,7 @@ impl Traffic {
             Some(Harm::Throttle) => return Err(Failed::Throttled),
             _ => {}
         }
+        self.checker.lock().sent(&request);
         if harm.is_some() {
             self.checker.lock().excuse(&request);
         }

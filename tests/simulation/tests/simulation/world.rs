@@ -18,6 +18,7 @@ use fleetwright_apiserver::{
 };
 use fleetwright_clock::{Clock, Random};
 use fleetwright_cloud_aws::{AwsConnector, AwsOptions};
+use fleetwright_machines::admit::Settings as AdmitSettings;
 use fleetwright_runtime::{LeaderElection, Metrics, Stage, Tasks, config::Config};
 use fleetwright_simcloud::aws::model::{
     capacity::Limit,
@@ -49,7 +50,7 @@ use crate::{
     check::Checker,
     door,
     host::Host,
-    scenario::{NAMESPACE, SETS, budget, deployment, health_check},
+    scenario::{CHECK, NAMESPACE, SETS, budget, deployment, health_check},
     schedule::{Farewell, Incident, Schedule},
     traffic::Traffic,
 };
@@ -78,6 +79,8 @@ struct Shared {
     random: Random,
     hosts: Mutex<Vec<Arc<Host>>>,
     competing: bool,
+    /// The limit of the users' check, where it is the only one.
+    max_unhealthy: Option<u32>,
 }
 
 impl World {
@@ -105,7 +108,8 @@ impl World {
         simulation.aws.observe(move |event| observing.checker.lock().changed(event));
         let mut cloud = Tasks::new(CancellationToken::new());
         let rules = (client("webhooks"), (clock.clone(), &of_nodes));
-        webhooks::register(&api, &user, rules.0, NAMESPACE, rules.1, &mut cloud).await.unwrap();
+        let settings = AdmitSettings::of(&Config::default().webhooks, NAMESPACE);
+        webhooks::register(&api, &user, rules.0, settings, rules.1, &mut cloud).await.unwrap();
         simulation.start(client("nodes"), clock.clone(), &of_nodes, |_| true, &mut cloud);
         let shared = Arc::new(Shared {
             simulation,
@@ -117,6 +121,7 @@ impl World {
                 .collect::<Vec<_>>()
                 .into(),
             competing: schedule.replicas > 1,
+            max_unhealthy: schedule.max_unhealthy,
             server,
         });
         let mut replicas = JoinSet::new();
@@ -144,8 +149,11 @@ impl World {
         if count > 1 {
             create(&self.budgets(), budget(count)).await;
         }
-        let checks: Api<MachineHealthCheck> = Api::namespaced(self.user.clone(), NAMESPACE);
-        create(&checks, health_check()).await;
+        create(&self.checks(), health_check(self.shared.max_unhealthy)).await;
+    }
+
+    fn checks(&self) -> Api<MachineHealthCheck> {
+        Api::namespaced(self.user.clone(), NAMESPACE)
     }
 
     fn budgets(&self) -> Api<PodDisruptionBudget> {
@@ -303,6 +311,11 @@ impl World {
         if self.budgets().get_opt("work").await.unwrap().is_some() {
             self.budgets().delete("work", &DeleteParams::default()).await.unwrap();
         }
+        // Whoever keeps too many from being repaired looks into it, and lets it go on.
+        if self.shared.max_unhealthy.is_some() {
+            let patch = Patch::Merge(json!({"spec": {"maxUnhealthy": "100%"}}));
+            self.checks().patch(CHECK, &PatchParams::default(), &patch).await.unwrap();
+        }
         self.traffic.calm_down();
         self.shared.simulation.aws.with(|region, _| region.capacity.unlimit(Some(&nothing())));
         for host in self.shared.hosts.lock().iter() {
@@ -387,7 +400,8 @@ impl Shared {
         let (server, traffic) = (self.server.clone(), self.traffic.clone());
         let of = host.clone();
         let client = move |name: &str| door::client(&server, &of, &traffic, name);
-        let config = Config::default();
+        let mut config = Config::default();
+        config.repair.termination_check = self.max_unhealthy.is_none();
         let metrics = Metrics::new();
         let random = self.random.fork();
         let leadership = self.competing.then(|| {
