@@ -11,7 +11,6 @@ use serde_json::Value;
 use similar::TextDiff;
 
 use crate::cluster::Cluster;
-use crate::http_client::Client;
 use crate::json_path::JsonPath;
 use crate::normalise::normalise;
 use crate::script::transcript::{Body, Entry};
@@ -129,10 +128,7 @@ pub async fn script(
     embedded: &dyn Cluster,
     accepted: &Accepted,
 ) -> Result<Option<String>> {
-    let (real_client, embedded_client) =
-        (Client::new(real.access())?, Client::new(embedded.access())?);
-    let (left, right) =
-        tokio::join!(script::run(script, &real_client), script::run(script, &embedded_client));
+    let (left, right) = tokio::join!(script::run(script, real), script::run(script, embedded));
     let mut left = left.context("on the real server")?;
     let mut right = right.context("on the embedded server")?;
     normalise(&mut left);

@@ -19,6 +19,7 @@ use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -195,32 +196,60 @@ impl Client {
         let name = ServerName::try_from(host.to_owned()).context("a bad host name")?;
         let connector = TlsConnector::from(Arc::clone(config));
         let stream = connector.connect(name, stream).await.context("the TLS handshake failed")?;
-        let (mut sender, driver) = http1::handshake::<_, Full<Bytes>>(TokioIo::new(stream))
-            .await
-            .context("the HTTP connection failed")?;
-        let mut connection = JoinSet::new();
-        connection.spawn(async move {
-            // Its errors also reach whoever reads the answer.
-            drop(driver.await);
-        });
-
-        let mut builder = http::Request::builder()
-            .method(request.method.as_str())
-            .uri(&request.target)
-            .header("Host", &self.authority);
-        if let Some(token) = token {
-            builder = builder.header("Authorization", format!("Bearer {token}"));
-        }
-        for (key, value) in &request.headers {
-            builder = builder.header(key, value);
-        }
-        let message = builder
-            .body(Full::new(request.body.clone()))
-            .with_context(|| format!("{} {} is no request", request.method, request.target))?;
-        let (parts, body) =
-            sender.send_request(message).await.context("no answer to a request")?.into_parts();
-        Ok(Streaming { status: parts.status.as_u16(), headers: parts.headers, body, connection })
+        exchange(stream, &self.authority, token.map(String::as_str), request).await
     }
+}
+
+/// Posts JSON to `host:port` without TLS.
+pub async fn post_plainly(authority: &str, target: &str, body: &str) -> Result<Response> {
+    let exchange = async {
+        let stream = TcpStream::connect(authority).await.context("cannot connect")?;
+        exchange(stream, authority, None, &Request::new("POST", target).json(body))
+            .await?
+            .collect()
+            .await
+    };
+    match timeout(ANSWER_LIMIT, exchange).await {
+        Ok(answer) => answer,
+        Err(_) => bail!("no answer to POST {target} in time"),
+    }
+}
+
+/// Sends a request over a new connection.
+async fn exchange<S>(
+    stream: S,
+    authority: &str,
+    token: Option<&str>,
+    request: &Request,
+) -> Result<Streaming>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (mut sender, driver) = http1::handshake::<_, Full<Bytes>>(TokioIo::new(stream))
+        .await
+        .context("the HTTP connection failed")?;
+    let mut connection = JoinSet::new();
+    connection.spawn(async move {
+        // Its errors also reach whoever reads the answer.
+        drop(driver.await);
+    });
+
+    let mut builder = http::Request::builder()
+        .method(request.method.as_str())
+        .uri(&request.target)
+        .header("Host", authority);
+    if let Some(token) = token {
+        builder = builder.header("Authorization", format!("Bearer {token}"));
+    }
+    for (key, value) in &request.headers {
+        builder = builder.header(key, value);
+    }
+    let message = builder
+        .body(Full::new(request.body.clone()))
+        .with_context(|| format!("{} {} is no request", request.method, request.target))?;
+    let (parts, body) =
+        sender.send_request(message).await.context("no answer to a request")?.into_parts();
+    Ok(Streaming { status: parts.status.as_u16(), headers: parts.headers, body, connection })
 }
 
 fn tls(access: &Access, certified: bool) -> Result<Arc<ClientConfig>> {

@@ -13,7 +13,7 @@ use fleetwright_referees::normalise::normalise;
 use fleetwright_referees::script::transcript::Entry;
 use fleetwright_referees::script::{self, Script};
 use fleetwright_referees::session::{self, Session};
-use fleetwright_referees::{Client, Cluster, EmbeddedCluster, RealCluster, cluster::binaries};
+use fleetwright_referees::{Cluster, EmbeddedCluster, RealCluster, cluster::binaries};
 
 const USAGE: &str = "usage: explore [--real | --embedded | --twice] [--raw] FILE...";
 
@@ -86,7 +86,7 @@ async fn explore() -> Result<bool> {
 
 async fn show_script(file: &Path, cluster: &dyn Cluster, raw: bool) -> Result<String> {
     let script = Script::load(&resolve(file)?)?;
-    let mut entries = script::run(&script, &Client::new(cluster.access())?).await?;
+    let mut entries = script::run(&script, cluster).await?;
     if raw {
         entries.iter_mut().for_each(Entry::select);
     } else {

@@ -3,16 +3,22 @@
 use std::fs;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::json;
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
-use super::{Access, Cluster, binaries, token_file};
+use super::{Access, Cluster, Pending, binaries, token_file};
 use crate::http_client::{Client, Request};
 use crate::process::Supervised;
 
 /// It is ready in under a second; a busy machine may take longer.
 const START_LIMIT: Duration = Duration::from_secs(30);
+
+/// How much of the past it keeps; see "Limits" in docs/embedded-api.md.
+const HISTORY: usize = 64 << 20;
+/// What fits into a ConfigMap.
+const LARGE: usize = 1_000_000;
 
 /// `fleetwright up` on loopback, in memory. It ends with the value.
 #[derive(Debug)]
@@ -76,4 +82,27 @@ impl Cluster for EmbeddedCluster {
     fn access(&self) -> &Access {
         &self.access
     }
+
+    fn forget(&self) -> Pending<'_> {
+        Box::pin(fill_history(&self.access))
+    }
+}
+
+/// The history is bounded by its size: large writes push everything else out of it.
+async fn fill_history(access: &Access) -> Result<()> {
+    const COLLECTION: &str = "/api/v1/namespaces/default/configmaps";
+    const OBJECT: &str = "/api/v1/namespaces/default/configmaps/history";
+    let client = Client::new(access)?;
+    let body = |number: usize| {
+        let data = json!({"filling": "x".repeat(LARGE), "number": number.to_string()});
+        json!({"metadata": {"name": "history"}, "data": data}).to_string()
+    };
+    let made = client.send(&Request::new("POST", COLLECTION).json(&body(0))).await?;
+    ensure!(made.status == 201, "cannot fill the history: {}", made.text());
+    for number in 1..=HISTORY / LARGE {
+        let written = client.send(&Request::new("PUT", OBJECT).json(&body(number))).await?;
+        ensure!(written.status == 200, "cannot fill the history: {}", written.text());
+    }
+    client.send(&Request::new("DELETE", OBJECT)).await?;
+    Ok(())
 }

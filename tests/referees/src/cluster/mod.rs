@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -37,7 +38,13 @@ pub trait Cluster: Send + Sync {
     fn name(&self) -> &'static str;
     /// How to reach it.
     fn access(&self) -> &Access;
+    /// Makes it forget what happened until now: states of the past, and pages of them. It may
+    /// take a while after this until it has.
+    fn forget(&self) -> Pending<'_>;
 }
+
+/// Something that takes time.
+pub type Pending<'a> = Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
 
 /// How to reach a server.
 #[derive(Debug, Clone)]

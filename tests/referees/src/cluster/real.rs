@@ -5,13 +5,16 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
-use super::{Access, Cluster, binaries, token_file, tokens};
+use super::{Access, Cluster, Pending, binaries, token_file, tokens};
 use crate::certificates::Certificates;
-use crate::http_client::{Client, Request};
+use crate::http_client::{Client, Request, post_plainly};
 use crate::process::Supervised;
 
 /// A server is ready in 2 to 4 seconds; a busy machine may take ten times as long.
@@ -60,6 +63,7 @@ pub struct RealCluster {
     processes: Vec<Supervised>,
     access: Access,
     binaries: PathBuf,
+    etcd: String,
     folder: TempDir,
 }
 
@@ -94,8 +98,13 @@ impl RealCluster {
         let etcd = start("etcd", &etcd_flags(etcd_port, peer_port, options.durable))?;
         let server =
             start("kube-apiserver", &server_flags(etcd_port, api_port, &certificates, options))?;
-        let mut cluster =
-            Self { processes: vec![server, etcd], access, binaries: binaries.clone(), folder };
+        let mut cluster = Self {
+            processes: vec![server, etcd],
+            access,
+            binaries: binaries.clone(),
+            etcd: format!("127.0.0.1:{etcd_port}"),
+            folder,
+        };
         cluster.wait_until_ready("/readyz").await?;
 
         // Inserted in front: what was started last is stopped first.
@@ -183,6 +192,26 @@ impl Cluster for RealCluster {
     fn access(&self) -> &Access {
         &self.access
     }
+
+    fn forget(&self) -> Pending<'_> {
+        Box::pin(compact(&self.etcd))
+    }
+}
+
+/// Does what kube-apiserver does every five minutes. It reads from a key how much is gone, and
+/// its caches ask for that every 15 seconds.
+async fn compact(etcd: &str) -> Result<()> {
+    const KEY: &str = "compact_rev_key";
+    let ask = async |what: &str, body: Value| -> Result<Value> {
+        let answer = post_plainly(etcd, &format!("/v3/kv/{what}"), &body.to_string()).await?;
+        ensure!(answer.status == 200, "etcd refuses: {}", answer.text());
+        Ok(answer.value())
+    };
+    let now = ask("range", json!({"key": BASE64.encode(KEY)})).await?;
+    let revision = now["header"]["revision"].as_str().context("etcd told no revision")?;
+    ask("put", json!({"key": BASE64.encode(KEY), "value": BASE64.encode(revision)})).await?;
+    ask("compaction", json!({"revision": revision})).await?;
+    Ok(())
 }
 
 fn etcd_flags(client_port: u16, peer_port: u16, durable: bool) -> Vec<String> {

@@ -24,6 +24,7 @@
 //! | `watch NAME GET /path` | a watch that stays open in the background |
 //! | `collect NAME 3 events` | what it saw; also `until closed`, `for 300ms`; `with bookmarks` |
 //! | `wait until GET /path .json.path == value` | asks until it is so; also `code == 404` |
+//! | `forget` | makes the server forget the past; follow it with a `wait until` |
 //! | `pause 200ms` | rarely needed |
 //! | `as alice` | by token; `as anonymous`, `as token TEXT` |
 //! | `Header: value` | a header; the patch types may be short: `merge-patch`, `apply-patch` |
@@ -130,6 +131,7 @@ enum Action {
     Watch { name: String, call: Call },
     Collect { name: String, until: Until, bookmarks: bool },
     Wait { call: Call, condition: Condition },
+    Forget,
     Pause(Duration),
 }
 

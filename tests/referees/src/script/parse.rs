@@ -80,7 +80,9 @@ impl Reader {
     fn call(&mut self) -> Result<&mut Call> {
         match &mut self.last()?.action {
             Action::Call(call) | Action::Watch { call, .. } | Action::Wait { call, .. } => Ok(call),
-            Action::Collect { .. } | Action::Pause(_) => bail!("this line belongs to a request"),
+            Action::Collect { .. } | Action::Forget | Action::Pause(_) => {
+                bail!("this line belongs to a request")
+            }
         }
     }
 
@@ -160,6 +162,7 @@ fn action(line: &str) -> Result<Option<Action>> {
             };
             Action::Wait { call: call(method, target), condition }
         }
+        ["forget"] => Action::Forget,
         ["pause", time] => Action::Pause(duration(time)?),
         [method, target]
             if method.chars().all(|c| c.is_ascii_uppercase()) && target.starts_with('/') =>

@@ -13,7 +13,7 @@ use super::transcript::{Body, Entry};
 use super::variables::Variables;
 use super::watch::{Watch, documents};
 use super::{Action, Call, Condition, Script, Step};
-use crate::cluster::{delete_namespace, make_namespace};
+use crate::cluster::{Cluster, delete_namespace, make_namespace};
 use crate::http_client::{Client, Identity, Request, Response};
 use crate::webhook::WebhookServer;
 
@@ -25,7 +25,8 @@ const SHORT_WAIT_LIMIT: Duration = Duration::from_secs(1);
 
 /// Runs all steps in a fresh namespace and returns what the server answered. The namespace is
 /// deleted at the end; nobody waits for it to be gone.
-pub async fn run(script: &Script, client: &Client) -> Result<Vec<Entry>> {
+pub async fn run(script: &Script, cluster: &dyn Cluster) -> Result<Vec<Entry>> {
+    let client = &Client::new(cluster.access())?;
     let namespace = format!("t-{}", script.name);
     make_namespace(client, &namespace).await?;
     let mut variables = Variables::new(&script.variables)?;
@@ -36,6 +37,7 @@ pub async fn run(script: &Script, client: &Client) -> Result<Vec<Entry>> {
         variables.set("webhook_ca", webhooks.authority.clone());
     }
     let mut runner = Runner {
+        cluster,
         client,
         variables,
         watches: BTreeMap::new(),
@@ -57,6 +59,7 @@ pub async fn run(script: &Script, client: &Client) -> Result<Vec<Entry>> {
 }
 
 struct Runner<'a> {
+    cluster: &'a dyn Cluster,
     client: &'a Client,
     variables: Variables,
     watches: BTreeMap<String, Watch>,
@@ -123,6 +126,10 @@ impl Runner<'_> {
             Action::Wait { call, condition } => {
                 let label = format!("wait until {}", describe(call));
                 (label, self.wait(call, condition).await?)
+            }
+            Action::Forget => {
+                self.cluster.forget().await.context("cannot make it forget")?;
+                ("forget".to_owned(), Answer::default())
             }
             Action::Pause(time) => {
                 sleep(*time).await;
