@@ -21,6 +21,7 @@
 //! | line | meaning |
 //! |---|---|
 //! | `$ COMMAND` | a shell command; the indented lines below are what it prints |
+//! | `needs $ COMMAND` | where it fails, the scenario is left out |
 //! | `until $ COMMAND` | again and again until it succeeds; what it prints is ignored |
 //! | `start NAME $ COMMAND` | starts it in the background |
 //! | `wait NAME 2 lines` | until it has printed so much |
@@ -28,7 +29,7 @@
 //! | `interrupt NAME`, `kill NAME` | Ctrl-C or kill -9; below is what is new, and how it ended |
 //! | `finish NAME` | the same without a signal: it ends by itself |
 //! | `file NAME` | a file with the indented text below |
-//! | `needs cluster-autoscaler` | that program is in the path too, built first if need be |
+//! | `with cluster-autoscaler` | that program is in the path too, built first if need be |
 //! | `== both` | from here on, the real server must print the same |
 //! | `== real` | from here on, for the real server alone |
 //! | `== embedded` | from here on, for the embedded server alone; so begins every scenario |

@@ -89,7 +89,7 @@ fn shell(scenario: &Scenario) -> Result<Shell> {
     let fleetwright = binaries::fleetwright()?;
     let own = fleetwright.parent().context("fleetwright is in no folder")?.to_owned();
     let mut programs = vec![own, binaries::referees()?];
-    for program in scenario.needs() {
+    for program in scenario.programs() {
         programs.push(match program {
             Program::ClusterAutoscaler => binaries::autoscaler()?,
         });
@@ -111,7 +111,7 @@ async fn run_step(
     background: &mut BTreeMap<String, Background>,
 ) -> Result<Option<String>> {
     Ok(match &block.step {
-        Step::Nothing | Step::Needs(_) => None,
+        Step::Nothing | Step::With(_) | Step::Needs(_) => None,
         Step::File(name) => {
             let path = shell.folder().join(name);
             fs::write(&path, &block.text).with_context(|| format!("cannot write {name}"))?;

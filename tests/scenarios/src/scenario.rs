@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
@@ -49,9 +50,11 @@ pub enum Step {
     /// A comment, an empty line or a heading.
     Nothing,
     /// A program that commands call besides `fleetwright` and `kubectl`.
-    Needs(Program),
+    With(Program),
     /// A file to write.
     File(String),
+    /// A command without whose success the scenario is left out.
+    Needs(String),
     /// A command to run.
     Command(String),
     /// A command to repeat until it succeeds.
@@ -177,11 +180,24 @@ impl Scenario {
         text
     }
 
-    /// The programs that it asks for.
-    pub fn needs(&self) -> impl Iterator<Item = Program> {
+    /// The programs that its commands call besides the usual ones.
+    pub fn programs(&self) -> impl Iterator<Item = Program> {
         self.blocks.iter().filter_map(|block| match block.step {
-            Step::Needs(program) => Some(program),
+            Step::With(program) => Some(program),
             _ => None,
+        })
+    }
+
+    /// Whether this machine has what the scenario needs.
+    pub fn is_possible(&self) -> bool {
+        let succeeds = |command: &str| {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", command]).stdout(Stdio::null()).stderr(Stdio::null());
+            shell.status().is_ok_and(|status| status.success())
+        };
+        self.blocks.iter().all(|block| match &block.step {
+            Step::Needs(command) => succeeds(command),
+            _ => true,
         })
     }
 
@@ -198,6 +214,7 @@ impl Step {
         match self {
             Self::File(_) | Self::Command(_) | Self::Show { .. } | Self::End { .. } => true,
             Self::Nothing
+            | Self::With(_)
             | Self::Needs(_)
             | Self::Until(_)
             | Self::Start { .. }
@@ -213,6 +230,9 @@ fn step(line: &str) -> Option<Step> {
     if let Some(command) = line.strip_prefix("$ ") {
         return Some(Step::Command(command.to_owned()));
     }
+    if let Some(command) = line.strip_prefix("needs $ ") {
+        return Some(Step::Needs(command.to_owned()));
+    }
     if let Some(command) = line.strip_prefix("until $ ") {
         return Some(Step::Until(command.to_owned()));
     }
@@ -223,7 +243,7 @@ fn step(line: &str) -> Option<Step> {
     let words: Vec<&str> = line.split(' ').collect();
     Some(match words[..] {
         ["==", "both" | "embedded" | "real"] => Step::Nothing,
-        ["needs", "cluster-autoscaler"] => Step::Needs(Program::ClusterAutoscaler),
+        ["with", "cluster-autoscaler"] => Step::With(Program::ClusterAutoscaler),
         ["file", name] => Step::File(name.to_owned()),
         ["wait", name, lines, "lines" | "line"] => {
             Step::Wait { name: name.to_owned(), lines: lines.parse().ok()? }
@@ -242,7 +262,7 @@ fn step(line: &str) -> Option<Step> {
 mod tests {
     use super::*;
 
-    const TEXT: &str = "# A comment.\nneeds cluster-autoscaler\n\
+    const TEXT: &str = "# A comment.\nwith cluster-autoscaler\n\
         $ echo a; echo; echo b\n    a\n\n    b\n\n\
         start up $ fleetwright up\nwait up 1 line\nshow up 5 lines\n    up\n\
         == both\nfile a.yaml\n    a:\n      b: 1\nuntil $ kubectl get x\n\n\
@@ -252,7 +272,7 @@ mod tests {
     fn a_scenario_with_everything_reads_and_writes_back() {
         let scenario = Scenario::parse("x", TEXT).unwrap();
         assert_eq!(scenario.render(), TEXT);
-        assert_eq!(scenario.needs().collect::<Vec<_>>(), [Program::ClusterAutoscaler]);
+        assert_eq!(scenario.programs().collect::<Vec<_>>(), [Program::ClusterAutoscaler]);
         assert_eq!(scenario.blocks[2].text, "a\n\nb\n");
         let file = &scenario.blocks[7];
         assert_eq!((&file.step, file.part), (&Step::File("a.yaml".into()), Part::Both));
@@ -268,7 +288,7 @@ mod tests {
             ("$ a\nkubectl get x\n", "line 2: not understood: kubectl get x"),
             ("    text\n", "line 1: this text belongs to no step"),
             ("# a\n    text\n", "line 2: this text belongs to no step"),
-            ("needs another-program\n", "line 1: not understood"),
+            ("with another-program\n", "line 1: not understood"),
             ("show up many lines\n", "line 1: not understood"),
             ("", "empty"),
         ] {
