@@ -70,5 +70,13 @@ pub fn fleetwright() -> Result<PathBuf> {
 fn cargo() -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")));
+    // What cargo tells a test about its package would make an inner cargo build dependencies
+    // again whose build scripts look at it, and the outer one build them back.
+    for (name, _) in env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(&name);
+        }
+    }
     command
 }
