@@ -1,6 +1,6 @@
-//! What every cluster has from the beginning: namespaces and roles.
+//! What every cluster has from the beginning: namespaces, priority classes and roles.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     auth::{
@@ -8,6 +8,7 @@ use crate::{
         rbac::bootstrap::{PolicyObject, Step, policy, reconcile},
     },
     internal::InternalClient,
+    kinds::scheduling::SYSTEM,
     object,
     server::Server,
     status::Result,
@@ -21,15 +22,30 @@ pub(crate) async fn run(server: &Server) -> Result<()> {
     for name in NAMESPACES {
         let namespace =
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-        match client.post("/api/v1/namespaces", &namespace).await {
-            Err(error) if error.reason() != "AlreadyExists" => return Err(error),
-            _ => {}
-        }
+        make(&client, "/api/v1/namespaces", &namespace).await?;
+    }
+    for (name, value, description) in SYSTEM {
+        let class = json!({
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": name},
+            "value": value,
+            "description": description,
+        });
+        make(&client, "/apis/scheduling.k8s.io/v1/priorityclasses", &class).await?;
     }
     for expected in policy() {
         reconcile_policy(server, &client, &expected).await?;
     }
     Ok(())
+}
+
+/// Makes an object unless it is there.
+async fn make(client: &InternalClient, collection: &str, object: &Value) -> Result<()> {
+    match client.post(collection, object).await {
+        Err(error) if error.reason() != "AlreadyExists" => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Brings one role or binding to what it should be.

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     access::Access,
     admission::Admission,
+    handlers::Reservations,
     managed::FieldSchemas,
     registry::Registry,
     status::{ApiError, Result},
@@ -48,6 +49,7 @@ struct Inner {
     field_schemas: FieldSchemas,
     access: Access,
     admission: Admission,
+    reservations: Reservations,
     watches: Arc<Semaphore>,
     stop: CancellationToken,
 }
@@ -86,6 +88,7 @@ impl Server {
             field_schemas: FieldSchemas::default(),
             access,
             admission,
+            reservations: Reservations::default(),
             watches: Arc::new(Semaphore::new(limits.watches)),
             stop: CancellationToken::new(),
         }));
@@ -101,6 +104,11 @@ impl Server {
     /// The resources that are served.
     pub fn registry(&self) -> &Registry {
         &self.0.registry
+    }
+
+    /// What objects hold that are about to be written.
+    pub(crate) fn reservations(&self) -> &Reservations {
+        &self.0.reservations
     }
 
     /// The current time.

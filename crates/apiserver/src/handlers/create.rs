@@ -1,6 +1,6 @@
 //! POST: create.
 
-use fleetwright_kstore::{Change, Expect, Key, Write, WriteError};
+use fleetwright_kstore::{Change, Expect, Write, WriteError};
 use http::StatusCode;
 use serde_json::Value;
 
@@ -9,12 +9,10 @@ use super::{
     written::{Owners, Written},
 };
 use crate::{
-    gvk::GroupVersionKind,
     object,
     options::WriteOptions,
     request::Operation,
     status::{ApiError, Cause, Details, Result},
-    storage,
 };
 
 /// How often a generated name is drawn again when it is taken.
@@ -90,15 +88,11 @@ impl Call {
         if self.resource.kind.has_generation() {
             object::set(&mut value, &["metadata", "generation"], 1);
         }
-        let registry = self.server.registry();
-        let find = |kind: &GroupVersionKind, name: &str| {
-            let resource = registry.find_kind(&kind.group, &kind.version, &kind.kind)?;
-            let key = Key::new(resource.storage.clone(), "", name);
-            storage::parse(&self.server.storage().get(&key)?.json).ok()
-        };
-        self.resource.kind.admit_create(&mut value, &find).map_err(|why| {
+        self.resource.kind.admit_create(&mut value, &self.server).map_err(|why| {
             ApiError::forbidden(&self.resource.group_resource(), object::name(&value), &why)
         })?;
+        // Until it is written, what it got is nobody else's.
+        let _held = self.allocate(&mut value, None)?;
         self.resource.kind.prepare_create(&self.context, &mut value);
         let errors = self.validate_create(&value);
         if !errors.is_empty() {

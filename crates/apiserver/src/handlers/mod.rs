@@ -1,6 +1,7 @@
 //! The generic handler: what happens for each verb, for every kind.
 
 mod admit;
+mod allocate;
 mod bind;
 mod collection;
 mod create;
@@ -24,6 +25,7 @@ use fleetwright_kstore::Key;
 use http::{HeaderMap, Method};
 use serde_json::Value;
 
+pub(crate) use allocate::Reservations;
 pub(crate) use respond::{Body, Encoding, Reply, Shape, metadata_only, negotiate};
 use written::Written;
 

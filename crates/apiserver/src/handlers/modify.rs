@@ -181,6 +181,14 @@ impl Call {
 
         let unconditional = object::resource_version(&new).is_empty();
         self.check_version(&new, &old)?;
+        let _held = if part == Part::Main {
+            self.resource.kind.admit_update(&new, &self.server).map_err(|why| {
+                ApiError::forbidden(&self.resource.group_resource(), object::name(&new), &why)
+            })?;
+            self.allocate(&mut new, Some(&old))?
+        } else {
+            None
+        };
         self.prepare_update(part, &mut new, &old);
         let errors = self.validate_update(part, &new, &old);
         if !errors.is_empty() {

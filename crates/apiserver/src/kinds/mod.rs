@@ -5,10 +5,10 @@
 //! its validation, the fields that its endpoints may not touch, the columns of its table.
 //!
 //! The order in which the handler calls them, as the real server does. Create: `default`
-//! (managed fields are computed from this), admission, `prepare_create` (uid and creation time
-//! are set already), the name is generated, `validate_create`, `warnings`, `canonicalize`.
-//! Update: `default`, `prepare_update` or `prepare_status_update`, validation, `warnings`,
-//! `canonicalize`.
+//! (managed fields are computed from this), admission, `admit_create`, `allocate`, `prepare_create`
+//! (uid and creation time are set already), the name is generated, `validate_create`, `warnings`,
+//! `canonicalize`. Update: `default`, `admit_update`, `allocate`, `prepare_update` or
+//! `prepare_status_update`, validation, `warnings`, `canonicalize`.
 
 mod admissionregistration;
 pub mod age;
@@ -26,11 +26,14 @@ mod rbac;
 #[cfg(test)]
 mod recorded;
 mod resource;
-mod scheduling;
+pub(crate) mod scheduling;
 mod shape;
 mod storage;
 mod tables;
 
+use std::collections::BTreeSet;
+
+use fleetwright_clock::Random;
 use fleetwright_kschema::{Verdict, field::FieldError};
 use serde_json::Value;
 
@@ -43,8 +46,31 @@ pub struct Grace {
     pub seconds: i64,
 }
 
-/// Looks up a cluster-wide object by its kind and name.
-pub type Find<'a> = dyn Fn(&GroupVersionKind, &str) -> Option<Value> + 'a;
+/// Looks up cluster-wide objects.
+pub trait Find {
+    /// The one of this kind and name.
+    fn named(&self, kind: &GroupVersionKind, name: &str) -> Option<Value>;
+
+    /// All of this kind.
+    fn all(&self, kind: &GroupVersionKind) -> Vec<Value>;
+}
+
+/// What the objects of a kind share.
+pub struct Pool<'a> {
+    /// What others hold.
+    pub taken: &'a BTreeSet<String>,
+    /// Chance.
+    pub random: &'a Random,
+}
+
+/// Why an object does not get its share.
+#[derive(Debug)]
+pub enum NotAllocated {
+    /// It asks for what it cannot have.
+    Invalid(Vec<FieldError>),
+    /// There is nothing left.
+    Internal(String),
+}
 
 /// What is special about one kind. Every method has the behaviour of an ordinary object as its
 /// default.
@@ -52,10 +78,34 @@ pub trait Kind: Send + Sync + 'static {
     /// Fills in what the client left out. Runs on every decoded object and must be idempotent.
     fn default(&self, _object: &mut Value) {}
 
-    /// What the real server's own admission makes of a new object, before it is prepared. `find`
-    /// looks up a cluster-wide object by its kind and name. An error is the reason of a refusal,
-    /// which the client sees after "... is forbidden: ".
-    fn admit_create(&self, _object: &mut Value, _find: &Find<'_>) -> Result<(), String> {
+    /// What the real server's own admission makes of a new object, before it is prepared. An
+    /// error is the reason of a refusal, which the client sees after "... is forbidden: ".
+    fn admit_create(&self, _object: &mut Value, _find: &dyn Find) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// The same for an update.
+    fn admit_update(&self, _new: &Value, _find: &dyn Find) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Whether the objects share something of which each needs its own: addresses, ports.
+    fn allocates(&self) -> bool {
+        false
+    }
+
+    /// What an object holds of it.
+    fn holds(&self, _object: &Value) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Gives an object its share, before it is prepared and validated.
+    fn allocate(
+        &self,
+        _new: &mut Value,
+        _old: Option<&Value>,
+        _pool: &Pool<'_>,
+    ) -> Result<(), NotAllocated> {
         Ok(())
     }
 
@@ -287,7 +337,7 @@ pub fn builtins() -> Vec<Builtin> {
     .collect()
 }
 
-fn keys(new: &Value, old: &Value) -> std::collections::BTreeSet<String> {
+fn keys(new: &Value, old: &Value) -> BTreeSet<String> {
     [new, old].iter().filter_map(|o| o.as_object()).flat_map(|map| map.keys().cloned()).collect()
 }
 
@@ -308,7 +358,7 @@ fn keep(new: &mut Value, old: &Value, key: &str) {
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeSet, sync::Arc};
+    use std::sync::Arc;
 
     use super::*;
     use crate::{request::RequestInfo, user::UserInfo};

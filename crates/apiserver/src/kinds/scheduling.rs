@@ -6,7 +6,7 @@ use fleetwright_kschema::field::{FieldError, Path};
 use serde_json::Value;
 
 use super::{
-    Builtin, Column, Kind,
+    Builtin, Column, Find, Kind,
     age::age,
     check::{Errors, flag, immutable, one_of},
     shape, tables,
@@ -17,9 +17,24 @@ use crate::{gvk::GroupVersionKind, object};
 const HIGHEST: i64 = 1_000_000_000;
 /// Names that begin so are the system's.
 const SYSTEM_PREFIX: &str = "system-";
-/// The classes that are always there.
-const SYSTEM: &[(&str, i64)] =
-    &[("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000)];
+/// The classes that are always there: their names, values and descriptions.
+pub(crate) const SYSTEM: &[(&str, i64, &str)] = &[
+    (
+        "system-node-critical",
+        2_000_001_000,
+        "Used for system critical pods that must not be moved from their current node.",
+    ),
+    (
+        "system-cluster-critical",
+        2_000_000_000,
+        "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
+    ),
+];
+
+/// The value of a class that is always there.
+pub(super) fn system_value(name: &str) -> Option<i64> {
+    SYSTEM.iter().find(|(class, _, _)| *class == name).map(|(_, value, _)| *value)
+}
 
 /// The kinds of the group `scheduling.k8s.io`.
 pub(super) fn builtins() -> Vec<Builtin> {
@@ -38,11 +53,50 @@ pub(super) fn builtins() -> Vec<Builtin> {
     ]
 }
 
+/// The kind of priority classes.
+pub(super) fn class_kind() -> GroupVersionKind {
+    GroupVersionKind::new("scheduling.k8s.io", "v1", "PriorityClass")
+}
+
+/// The class of pods that name none: the lowest of those that are to be the default.
+pub(super) fn default_class(find: &dyn Find) -> Option<Value> {
+    find.all(&class_kind())
+        .into_iter()
+        .filter(|class| flag(class, &["globalDefault"]))
+        .min_by_key(|class| object::integer(class, &["value"]).unwrap_or_default())
+}
+
+/// Refuses a second default.
+fn only_default(
+    class: &Value,
+    find: &dyn Find,
+    clashes: impl Fn(&Value) -> bool,
+) -> Result<(), String> {
+    if !flag(class, &["globalDefault"]) {
+        return Ok(());
+    }
+    match default_class(find).filter(clashes) {
+        Some(default) => Err(format!(
+            "PriorityClass {} is already marked as default. Only one default can exist",
+            object::name(&default)
+        )),
+        None => Ok(()),
+    }
+}
+
 struct PriorityClass;
 
 impl Kind for PriorityClass {
     fn default(&self, object: &mut Value) {
         shape::complete("scheduling.k8s.io/v1/PriorityClass", object);
+    }
+
+    fn admit_create(&self, object: &mut Value, find: &dyn Find) -> Result<(), String> {
+        only_default(object, find, |_| true)
+    }
+
+    fn admit_update(&self, new: &Value, find: &dyn Find) -> Result<(), String> {
+        only_default(new, find, |default| object::name(default) != object::name(new))
     }
 
     fn validate_create(&self, object: &Value) -> Vec<FieldError> {
@@ -107,10 +161,10 @@ impl Kind for PriorityClass {
 
 /// Why a class with the system's prefix is not one of the system's.
 fn not_system(object: &Value, name: &str, value: i64) -> Option<String> {
-    let Some((_, expected)) = SYSTEM.iter().find(|(system, _)| *system == name) else {
+    let Some(expected) = system_value(name) else {
         return Some(format!("{name} is not a known system priority class"));
     };
-    if value != *expected {
+    if value != expected {
         return Some(format!("value of {name} PriorityClass must be {expected}"));
     }
     flag(object, &["globalDefault"])

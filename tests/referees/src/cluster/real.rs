@@ -254,7 +254,7 @@ fn server_flags(
         "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
         format!("--service-account-key-file={}", file(&certificates.checking_key_file)),
         format!("--service-account-signing-key-file={}", file(&certificates.signing_key_file)),
-        "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
+        "--service-cluster-ip-range=10.96.0.0/12".to_owned(),
         "--allow-privileged=true".to_owned(),
         "--endpoint-reconciler-type=none".to_owned(),
         "--enable-admission-plugins=NodeRestriction".to_owned(),

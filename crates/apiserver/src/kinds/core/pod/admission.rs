@@ -2,8 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::super::super::{Find, check::has};
-use crate::{gvk::GroupVersionKind, object};
+use super::super::super::{
+    Find,
+    check::has,
+    scheduling::{class_kind, default_class, system_value},
+};
+use crate::object;
 
 /// How long a pod stays on a node that is not ready or not reachable.
 const SECONDS: i64 = 300;
@@ -30,21 +34,24 @@ pub(super) fn tolerate_short_outages(pod: &mut Value) {
     }
 }
 
-const CLASSES: &[(&str, i64)] =
-    &[("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)];
 const PREEMPT: &str = "PreemptLowerPriority";
 
 /// Sets the priority that the pod's class has, or says why the pod is refused.
-pub(super) fn prioritise(pod: &mut Value, find: &Find<'_>) -> Result<(), String> {
+pub(super) fn prioritise(pod: &mut Value, find: &dyn Find) -> Result<(), String> {
     let name = object::text(pod, &["spec", "priorityClassName"]).to_owned();
     let mut priority = 0;
     let mut policy = PREEMPT.to_owned();
-    if let Some((_, value)) = CLASSES.iter().find(|(class, _)| *class == name) {
-        priority = *value;
-    } else if !name.is_empty() {
-        let kind = GroupVersionKind::new("scheduling.k8s.io", "v1", "PriorityClass");
-        let class = find(&kind, &name)
-            .ok_or_else(|| format!("no PriorityClass with name {name} was found"))?;
+    let class = if name.is_empty() {
+        default_class(find)
+    } else if let Some(value) = system_value(&name) {
+        priority = value;
+        None
+    } else {
+        let class = find.named(&class_kind(), &name);
+        Some(class.ok_or_else(|| format!("no PriorityClass with name {name} was found"))?)
+    };
+    if let Some(class) = class {
+        object::set(pod, &["spec", "priorityClassName"], object::name(&class));
         priority = object::integer(&class, &["value"]).unwrap_or_default();
         let own = object::text(&class, &["preemptionPolicy"]);
         if !own.is_empty() {
@@ -72,7 +79,7 @@ pub(super) fn prioritise(pod: &mut Value, find: &Find<'_>) -> Result<(), String>
 /// The priority of a pod that admission has not seen: that of the classes that are always there.
 pub(super) fn default_priority(pod: &mut Value) {
     let name = object::text(pod, &["spec", "priorityClassName"]);
-    let priority = CLASSES.iter().find(|(class, _)| *class == name).map_or(0, |(_, value)| *value);
+    let priority = system_value(name).unwrap_or(0);
     object::default(pod, &["spec", "priority"], priority);
     object::default(pod, &["spec", "preemptionPolicy"], PREEMPT);
 }
@@ -90,12 +97,16 @@ pub(super) fn overhead(pod: &Value) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gvk::GroupVersionKind;
 
     #[test]
     fn classes_give_priority() {
-        let find = |_: &GroupVersionKind, name: &str| {
-            (name == "high").then(|| json!({"value": 7, "preemptionPolicy": "Never"}))
+        let class = |name: &str, value: i64, default: bool| {
+            let metadata = json!({"name": name});
+            let policy = if default { "PreemptLowerPriority" } else { "Never" };
+            json!({"metadata": metadata, "value": value, "globalDefault": default, "preemptionPolicy": policy})
         };
+        let find = Known(vec![class("high", 7, false)]);
         let mut pod = json!({"spec": {"priorityClassName": "high"}});
         prioritise(&mut pod, &find).unwrap();
         assert_eq!(pod["spec"]["priority"], 7);
@@ -111,5 +122,31 @@ mod tests {
             "the integer value of priority (7) must not be provided in pod spec; priority admission \
              controller computed 0 from the given PriorityClass name"
         );
+
+        let find =
+            Known(vec![class("high", 7, false), class("usual", 5, true), class("low", 3, true)]);
+        let mut pod = json!({"spec": {}});
+        prioritise(&mut pod, &find).unwrap();
+        assert_eq!(
+            pod["spec"],
+            json!({
+                "priority": 3,
+                "priorityClassName": "low",
+                "preemptionPolicy": "PreemptLowerPriority",
+            })
+        );
+    }
+
+    /// What can be found.
+    struct Known(Vec<Value>);
+
+    impl Find for Known {
+        fn named(&self, _: &GroupVersionKind, name: &str) -> Option<Value> {
+            self.0.iter().find(|object| object::name(object) == name).cloned()
+        }
+
+        fn all(&self, _: &GroupVersionKind) -> Vec<Value> {
+            self.0.clone()
+        }
     }
 }

@@ -26,7 +26,7 @@ impl Kind for Pod {
         shape::complete("v1/Pod", object);
     }
 
-    fn admit_create(&self, object: &mut Value, find: &Find<'_>) -> Result<(), String> {
+    fn admit_create(&self, object: &mut Value, find: &dyn Find) -> Result<(), String> {
         admission::tolerate_short_outages(object);
         admission::prioritise(object, find)?;
         admission::overhead(object)

@@ -1,4 +1,7 @@
-//! Services. No cluster addresses are assigned: nothing here would route to them.
+//! Services. They get addresses and ports as in a cluster, though nothing here routes to them.
+
+mod addresses;
+mod node_ports;
 
 use fleetwright_kschema::{
     field::{FieldError, Path},
@@ -7,10 +10,10 @@ use fleetwright_kschema::{
 use serde_json::{Value, json};
 
 use super::super::{
-    Column, Kind, NameRule,
+    Column, Kind, NameRule, NotAllocated, Pool,
     age::age,
     check::{Errors, each, has, is_set, map, one_of},
-    clear_status, internal, shape, tables,
+    clear_status, internal, keep, shape, tables,
 };
 use super::{
     endpoints::reachable,
@@ -28,21 +31,49 @@ impl Kind for Service {
     }
 
     fn prepare_create(&self, _context: &Context, object: &mut Value) {
-        let address = object::text(object, &["spec", "clusterIP"]).to_owned();
-        if object::text(object, &["spec", "type"]) != "ExternalName" {
-            if !address.is_empty() {
-                object::default(object, &["spec", "clusterIPs"], json!([address]));
-            }
-            // Without a selector, whoever makes the endpoints may use both families.
-            let (families, policy) = if address == "None" && !has(object, &["spec", "selector"]) {
-                (json!(["IPv4", "IPv6"]), "RequireDualStack")
-            } else {
-                (json!(["IPv4"]), "SingleStack")
-            };
-            object::default(object, &["spec", "ipFamilies"], families);
-            object::default(object, &["spec", "ipFamilyPolicy"], policy);
-        }
         clear_status(KIND, object);
+    }
+
+    fn prepare_update(&self, _context: &Context, new: &mut Value, old: &Value) {
+        keep(new, old, "status");
+        drop_needless(new, old);
+    }
+
+    fn canonicalize(&self, object: &mut Value) {
+        // Nothing routes to a name elsewhere.
+        if addresses::is_external_name(object) {
+            object::remove(object, &["spec", "internalTrafficPolicy"]);
+        }
+    }
+
+    fn allocates(&self) -> bool {
+        true
+    }
+
+    fn holds(&self, object: &Value) -> Vec<String> {
+        addresses::held(object).chain(node_ports::held(object)).collect()
+    }
+
+    fn allocate(
+        &self,
+        new: &mut Value,
+        old: Option<&Value>,
+        pool: &Pool<'_>,
+    ) -> Result<(), NotAllocated> {
+        if let Some(old) = old {
+            node_ports::keep(new, old);
+        }
+        addresses::synchronise(new, old);
+        addresses::families(new, old)?;
+        addresses::allocate(new, old, pool)?;
+        node_ports::allocate(new, old, pool)
+    }
+
+    fn validate_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
+        let mut errors = addresses::unchanged(new, old);
+        errors.extend(node_ports::unchanged(new, old));
+        errors.extend(self.validate_create(new));
+        errors
     }
 
     fn validate_create(&self, object: &Value) -> Vec<FieldError> {
@@ -86,6 +117,8 @@ impl Kind for Service {
             let path = path.child("allocateLoadBalancerNodePorts");
             errors.push(FieldError::forbidden(&path, reason));
         }
+        errors.extend(node_ports::external_traffic(object));
+        errors.extend(addresses::related(object));
         errors
     }
 
@@ -136,6 +169,45 @@ impl Kind for Service {
             age(object, now),
             tables::labels(object::get(object, &["spec", "selector"])),
         ]
+    }
+}
+
+/// What only makes sense for another type goes with the old type, unless the client changed it.
+fn drop_needless(new: &mut Value, old: &Value) {
+    let text = |service: &Value, key| object::text(service, &["spec", key]).to_owned();
+    let same = |new: &Value, key: &str| {
+        object::get(new, &["spec", key]) == object::get(old, &["spec", key])
+    };
+    if addresses::is_external_name(new) && !addresses::is_external_name(old) {
+        let same_addresses = same(new, "clusterIP") && same(new, "clusterIPs");
+        for key in ["clusterIP", "clusterIPs"] {
+            if same_addresses {
+                object::remove(new, &["spec", key]);
+            }
+        }
+        for key in ["ipFamilies", "ipFamilyPolicy"] {
+            if same(new, key) {
+                object::remove(new, &["spec", key]);
+            }
+        }
+    }
+    node_ports::drop_needless(new, old);
+    if text(new, "type") != "LoadBalancer" {
+        if text(old, "type") == "LoadBalancer" {
+            for key in ["allocateLoadBalancerNodePorts", "loadBalancerClass"] {
+                if same(new, key) {
+                    object::remove(new, &["spec", key]);
+                }
+            }
+        }
+        object::set(new, &["status", "loadBalancer"], json!({}));
+    }
+    let accessible = |service: &Value| {
+        node_ports::is_exposed(service)
+            || (text(service, "type") == "ClusterIP" && has(service, &["spec", "externalIPs"]))
+    };
+    if accessible(old) && !accessible(new) && same(new, "externalTrafficPolicy") {
+        object::remove(new, &["spec", "externalTrafficPolicy"]);
     }
 }
 
@@ -266,8 +338,50 @@ fn port_list(object: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use fleetwright_clock::Random;
+
     use super::super::super::check::texts;
     use super::*;
+
+    fn allocated(service: Value, taken: &[&str]) -> Result<Value, String> {
+        let taken = taken.iter().map(|held| (*held).to_owned()).collect();
+        let pool = Pool { taken: &taken, random: &Random::seeded(1) };
+        let mut service = service;
+        Service.default(&mut service);
+        match Service.allocate(&mut service, None, &pool) {
+            Ok(()) => Ok(service),
+            Err(NotAllocated::Invalid(errors)) => Err(texts(&errors).join("; ")),
+            Err(NotAllocated::Internal(why)) => Err(why),
+        }
+    }
+
+    #[test]
+    fn addresses_and_ports_are_held_once() {
+        let spec = json!({"type": "NodePort", "ports": [
+            {"name": "tcp", "port": 53}, {"name": "udp", "port": 53, "protocol": "UDP"},
+        ]});
+        let first = allocated(json!({"spec": spec}), &[]).unwrap();
+        let held = Service.holds(&first);
+        let taken: Vec<&str> = held.iter().map(String::as_str).collect();
+        assert_eq!(taken[1], taken[2], "one node port for both protocols");
+        // The same chance, and yet other ones.
+        let second = allocated(json!({"spec": spec}), &taken).unwrap();
+        assert!(Service.holds(&second).iter().all(|own| !held.contains(own)));
+        let wanted = json!({"spec": {"clusterIP": taken[0], "ports": [{"port": 80}]}});
+        let refused = allocated(wanted, &taken).unwrap_err();
+        assert!(refused.ends_with("provided IP is already allocated"), "{refused}");
+    }
+
+    #[test]
+    fn no_port_is_left() {
+        let all: Vec<String> = (30_000..=32_767).map(|port: u16| port.to_string()).collect();
+        let all: Vec<&str> = all.iter().map(String::as_str).collect();
+        let service = json!({"spec": {"type": "NodePort", "ports": [{"port": 80}]}});
+        let refused = allocated(service.clone(), &all).unwrap_err();
+        assert_eq!(refused, "failed to allocate a nodePort: range is full");
+        let last = allocated(service, &all[1..]).unwrap();
+        assert_eq!(last["spec"]["ports"][0]["nodePort"], 30_000);
+    }
 
     #[test]
     fn several_ports_have_names() {
