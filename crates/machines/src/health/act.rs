@@ -142,6 +142,7 @@ impl Reconciler {
         };
         let round = self.checks.round(&key, &rules, &found, now);
         self.metrics.observe(&key, round.counted.total, round.counted.allowed(&rules.limit));
+        self.metrics.judged(&key, round.judged);
         self.tell_doubtful(&check, &round);
         self.work(&key, &check, &rules, &round, now).await
     }

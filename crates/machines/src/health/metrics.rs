@@ -26,6 +26,7 @@ pub(super) struct HealthMetrics {
     covered: Family<CheckLabels, Gauge>,
     short_circuit: Family<CheckLabels, Gauge>,
     repaired: Family<CheckLabels, Counter>,
+    evaluations: Family<CheckLabels, Counter>,
     backoff: Family<CheckLabels, Gauge>,
     deferred: Family<CauseLabels, Counter>,
 }
@@ -54,6 +55,11 @@ impl HealthMetrics {
                 own.repaired.clone(),
             );
             registry.register(
+                "mapi_machinehealthcheck_evaluations",
+                "Number of Machines that were judged: once for each change, all at the start",
+                own.evaluations.clone(),
+            );
+            registry.register(
                 "mapi_machinehealthcheck_backoff_seconds",
                 "Seconds until the next repair that waits for replacements to help",
                 own.backoff.clone(),
@@ -71,6 +77,11 @@ impl HealthMetrics {
         let covered = i64::try_from(covered).unwrap_or(i64::MAX);
         self.covered.get_or_create(&labels(check)).set(covered);
         self.short_circuit.get_or_create(&labels(check)).set(i64::from(!allowed));
+    }
+
+    pub(super) fn judged(&self, check: &ObjectKey, machines: usize) {
+        let machines = u64::try_from(machines).unwrap_or(u64::MAX);
+        self.evaluations.get_or_create(&labels(check)).inc_by(machines);
     }
 
     pub(super) fn repaired(&self, check: &ObjectKey) {

@@ -67,6 +67,8 @@ pub(super) struct Round {
     pub(super) unhealthy: Vec<(ObjectKey, Cause)>,
     /// Who turned, since the last time.
     pub(super) turned: Vec<(ObjectKey, Turn)>,
+    /// How many were judged.
+    pub(super) judged: usize,
     /// Whether everybody was judged.
     pub(super) fresh: bool,
     pub(super) next_check: Option<Duration>,
@@ -116,6 +118,7 @@ impl Checks {
             }
         }
         turned.extend(watched.board.advance(now));
+        let judged = turned.len();
         turned.retain(|(_, turn)| *turn != Turn::None);
         watched.treated.retain(|_, at| now < after(*at, TREATMENT_SHOWS));
         let board = &watched.board;
@@ -127,6 +130,7 @@ impl Checks {
                 .map(|(key, cause)| (key.clone(), cause.clone()))
                 .collect(),
             turned,
+            judged,
             fresh,
             next_check: board.next_check(now),
         }

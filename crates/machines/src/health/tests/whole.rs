@@ -1,6 +1,6 @@
 //! Who is repaired, and who is not.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use fleetwright_api::{
     machine::{Machine, MachineHealthCheck},
@@ -8,6 +8,7 @@ use fleetwright_api::{
 };
 use k8s_openapi::api::core::v1::Node;
 use kube::{Api, api::DeleteParams};
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -65,6 +66,44 @@ async fn what_the_cloud_takes_back_goes_at_once_and_together() {
         requests.iter().filter(|request| request.starts_with("DELETE ")).count()
     };
     assert_eq!(deletes(&bed.requests.lock()), 50, "each once");
+    process.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_costs_one_evaluation_and_no_news_none() {
+    let bed = Bed::start().await;
+    let metrics = Arc::new(Mutex::new(None));
+    let process = bed.process({
+        let metrics = Arc::clone(&metrics);
+        move |process| {
+            *metrics.lock() = Some(process.metrics.clone());
+            start(process);
+        }
+    });
+    let owner = set(&bed, "s").await;
+    for number in 0..10 {
+        machine(&bed, &format!("m{number}"), Some(&owner)).await;
+    }
+    bed.create::<MachineHealthCheck>(check("c", "100%")).await;
+    counts(&bed, "c", 10, 10).await;
+    sleep(Duration::from_secs(1)).await;
+    let evaluations = || {
+        let text = metrics.lock().as_ref().unwrap().text().unwrap();
+        let of_all = "mapi_machinehealthcheck_evaluations_total";
+        let line = text.lines().find(|line| line.starts_with(of_all)).unwrap();
+        line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()
+    };
+    let before = evaluations();
+    condition(&bed, "m3", "Ready", "False").await;
+    counts(&bed, "c", 10, 9).await;
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(evaluations(), before + 1);
+    condition(&bed, "m3", "OutOfInterest", "True").await;
+    sleep(Duration::from_secs(1)).await;
+    let with_another = evaluations();
+    assert!(with_another <= before + 2, "{with_another}");
+    sleep(Duration::from_mins(1)).await;
+    assert_eq!(evaluations(), with_another, "nothing changed");
     process.stop().await;
 }
 
