@@ -18,14 +18,49 @@ pub(crate) fn most_resident(process: u32) -> Result<u64> {
     status_bytes(process, "VmHWM:")
 }
 
-fn status_bytes(process: u32, name: &str) -> Result<u64> {
+/// Memory of a process by where it comes from, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Mapped {
+    /// All that is resident.
+    pub(crate) resident: u64,
+    /// What comes from no file.
+    pub(crate) anonymous: u64,
+    /// The same, with what others share counted by share.
+    pub(crate) own_share: u64,
+}
+
+/// Memory of a process by where it comes from.
+pub(crate) fn mapped(process: u32) -> Result<Mapped> {
+    mapped_of(&read(&format!("/proc/{process}/smaps_rollup"))?)
+}
+
+fn mapped_of(text: &str) -> Result<Mapped> {
+    Ok(Mapped {
+        resident: kilobytes(text, "Rss:")?,
+        anonymous: kilobytes(text, "Anonymous:")?,
+        own_share: kilobytes(text, "Pss_Anon:")?,
+    })
+}
+
+/// How many threads a process has.
+pub(crate) fn threads(process: u32) -> Result<u64> {
     let text = read(&format!("/proc/{process}/status"))?;
+    let count = text.lines().find_map(|line| line.strip_prefix("Threads:"));
+    count.and_then(|count| count.trim().parse().ok()).context("/proc names no threads")
+}
+
+fn status_bytes(process: u32, name: &str) -> Result<u64> {
+    kilobytes(&read(&format!("/proc/{process}/status"))?, name)
+}
+
+/// The bytes in a line of `/proc` that counts in kilobytes.
+fn kilobytes(text: &str, name: &str) -> Result<u64> {
     let kilobytes = text
         .lines()
         .find_map(|line| line.strip_prefix(name))
         .and_then(|rest| rest.trim().strip_suffix(" kB"))
         .and_then(|number| number.trim().parse::<u64>().ok())
-        .context("/proc names no resident memory")?;
+        .with_context(|| format!("/proc says nothing of {name}"))?;
     Ok(kilobytes * 1024)
 }
 
@@ -91,9 +126,21 @@ mod tests {
     }
 
     #[test]
+    fn memory_by_where_it_comes_from() {
+        let text = "55ad79f01000-7ffd1be6a000 ---p 00000000 00:00 0    [rollup]\n\
+                    Rss:               18572 kB\nPss:               10702 kB\n\
+                    Pss_Anon:           1600 kB\nAnonymous:          1628 kB\n";
+        let wanted =
+            Mapped { resident: 18572 * 1024, anonymous: 1628 * 1024, own_share: 1600 * 1024 };
+        assert_eq!(mapped_of(text).unwrap(), wanted);
+        assert!(mapped_of("Rss: 1 kB").is_err());
+    }
+
+    #[test]
     fn this_process_is_known() {
         let own = std::process::id();
         assert!(resident(own).unwrap() > 0);
+        assert!(mapped(own).unwrap().anonymous > 0 && threads(own).unwrap() > 0);
         processor_time(own).unwrap();
         age(own).unwrap();
         assert!(machine_time().unwrap() >= processor_time(own).unwrap());

@@ -17,7 +17,7 @@ const USAGE: &str = "\
 usage: cargo xtask <chore>
 
 chores:
-  bench      measure the API and the controllers, or what is named: api, machines, machines/links
+  bench      measure the API and the controllers, or what is named: api, machines, spot, health/hundred
              (--quick: see that it works; --machines COUNT: other sizes)
   generate   write the generated files anew from the Go modules and the AWS service models
              (--aws: those of AWS alone)

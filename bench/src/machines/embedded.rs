@@ -23,7 +23,11 @@ use kube::{
 };
 use tower::{Layer, ServiceExt};
 
-use super::{ground::Controllers, objects, traffic::Traffic};
+use super::{
+    ground::{self, Controllers},
+    objects,
+    traffic::Traffic,
+};
 
 /// A server in this process, with our kinds and an installation.
 pub(crate) struct World {
@@ -78,6 +82,11 @@ impl World {
             created.context("cannot create a MachineSet")?;
         }
         Ok(())
+    }
+
+    /// Lets the kubelets of all instances join that have not.
+    pub(crate) async fn join(&self) -> Result<()> {
+        ground::join(&self.user, &ground::running(&self.simulation)).await
     }
 
     /// How many Machines are ready, as their sets say.

@@ -1,6 +1,6 @@
 //! A real Kubernetes API with a simulated account beside it, and controllers that come and go.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, bail, ensure};
 use fleetwright_api::{
@@ -27,13 +27,13 @@ use fleetwright_world::{
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::Node;
 use kube::{
-    Api, Client,
+    Api, Client, ResourceExt,
     api::{ListParams, PostParams},
     client::ClientBuilder,
     config::{KubeConfigOptions, Kubeconfig},
 };
 use serde_json::Value;
-use tokio::{task::JoinSet, time::Instant};
+use tokio::{net::TcpListener, task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{objects, traffic::Traffic};
@@ -112,6 +112,22 @@ impl Ground {
         self.wait_for("Provisioned", machines, traffic).await
     }
 
+    /// Waits until controllers are done, and there are so many Machines, whatever their phase.
+    pub(crate) async fn settled(&self, count: usize, traffic: &Traffic) -> Result<()> {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            traffic.quiet(QUIET).await;
+            let found = machines(&self.user).await?;
+            if found == count {
+                return Ok(());
+            }
+            if Instant::now() > end {
+                bail!("there are {found} Machines of {count} after {PATIENCE:?}");
+            }
+            tokio::time::sleep(QUIET).await;
+        }
+    }
+
     /// Waits until controllers are done, and all Machines are in a phase.
     pub(crate) async fn wait_for(
         &self,
@@ -137,13 +153,48 @@ impl Ground {
         }
     }
 
+    /// Lets the kubelets of all instances join that have not, and waits until all Machines run.
+    pub(crate) async fn join(&self, machines: usize, traffic: &Traffic) -> Result<()> {
+        join(&self.user, &self.instances()).await?;
+        self.wait_for("Running", machines, traffic).await
+    }
+
+    /// Serves the account to other processes.
+    pub(crate) async fn serve_cloud(&self) -> Result<ServedCloud> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.context("cannot serve the cloud")?;
+        let url = format!("http://{}", listener.local_addr()?);
+        let mut tasks = Tasks::new(CancellationToken::new());
+        self.simulation.serve(listener, &mut tasks);
+        Ok(ServedCloud { url, _tasks: tasks })
+    }
+
     /// The instances that run.
     pub(crate) fn instances(&self) -> Vec<Instance> {
-        self.simulation.aws.with(|region, _| {
-            let all = region.instances();
-            all.filter(|instance| instance.state == InstanceState::Running).cloned().collect()
-        })
+        running(&self.simulation)
     }
+}
+
+/// The instances of an account that run.
+pub(crate) fn running(simulation: &Simulation) -> Vec<Instance> {
+    simulation.aws.with(|region, _| {
+        let all = region.instances();
+        all.filter(|instance| instance.state == InstanceState::Running).cloned().collect()
+    })
+}
+
+/// Registers the Nodes of those instances that have none.
+pub(crate) async fn join(client: &Client, instances: &[Instance]) -> Result<()> {
+    let api: Api<Node> = Api::all(client.clone());
+    let there = api.list_metadata(&ListParams::default()).await.context("cannot list Nodes")?;
+    let there: BTreeSet<String> = there.items.iter().map(ResourceExt::name_any).collect();
+    let new = instances.iter().filter(|instance| !there.contains(instance.private_dns()));
+    register(client, new.map(objects::node).collect()).await
+}
+
+/// An account behind a socket, as long as the value lives.
+pub(crate) struct ServedCloud {
+    pub(crate) url: String,
+    _tasks: Tasks,
 }
 
 /// An account in which nothing takes time and any number of calls is fine.
@@ -157,6 +208,12 @@ pub(crate) fn immediate_cloud(clock: &Clock, random: &Random) -> Simulation {
 pub(crate) fn unlimited() -> LimitPolicy {
     let pace = CallPace { rate: 1e6, burst: 1_000_000 };
     LimitPolicy { reads: pace, writes: pace, ..LimitPolicy::default() }
+}
+
+/// How many Machines there are.
+pub(crate) async fn machines(client: &Client) -> Result<usize> {
+    let api: Api<Machine> = Api::namespaced(client.clone(), MACHINE_NAMESPACE);
+    Ok(api.list_metadata(&ListParams::default()).await.context("cannot list Machines")?.items.len())
 }
 
 /// How many Machines are in a phase.
@@ -184,7 +241,8 @@ pub(crate) async fn register(client: &Client, nodes: Vec<Value>) -> Result<()> {
         .await
 }
 
-async fn client(kubeconfig: &Path, traffic: &Traffic) -> Result<Client> {
+/// A client whose requests are counted.
+pub(crate) async fn client(kubeconfig: &Path, traffic: &Traffic) -> Result<Client> {
     let file = Kubeconfig::read_from(kubeconfig).context("cannot read the kubeconfig")?;
     let mut config =
         kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
@@ -194,6 +252,7 @@ async fn client(kubeconfig: &Path, traffic: &Traffic) -> Result<Client> {
 
 /// Controllers that run in this process.
 pub(crate) struct Controllers {
+    pub(crate) metrics: Metrics,
     stop: CancellationToken,
     tasks: Tasks,
 }
@@ -208,6 +267,7 @@ impl Controllers {
         let config = Config::default();
         let stop = CancellationToken::new();
         let mut tasks = Tasks::new(stop.clone());
+        let metrics = Metrics::new();
         let (clock, random) = (cloud.clock.clone(), cloud.random.fork());
         let fleet = Fleet {
             client: Box::new(client),
@@ -221,11 +281,11 @@ impl Controllers {
             host: "bench".to_owned(),
             clock,
             random,
-            metrics: Metrics::new(),
+            metrics: metrics.clone(),
             leadership: None,
         };
         fleet.start(&mut tasks);
-        Self { stop, tasks }
+        Self { metrics, stop, tasks }
     }
 
     /// Stops them in good order.

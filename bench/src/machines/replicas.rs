@@ -10,15 +10,15 @@ use fleetwright_api::{
 use fleetwright_machines::set::{self, decide};
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::{
-    Api, Client, ResourceExt,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions},
+    Api, ResourceExt,
+    api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
 };
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use super::{
     Scale,
-    ground::{Ground, IN_FLIGHT},
+    ground::{Ground, IN_FLIGHT, machines},
     load::Load,
     objects,
     traffic::Traffic,
@@ -73,10 +73,8 @@ pub(crate) async fn measure(scale: &Scale) -> Result<String> {
 
 fn report(count: usize, rounds: usize, times: &[(Subject, Times)], load: &str) -> Result<String> {
     let median = |subject: Subject, of: fn(&Times) -> Duration| {
-        let mut all: Vec<Duration> =
-            times.iter().filter(|(who, _)| *who == subject).map(|(_, times)| of(times)).collect();
-        all.sort_unstable();
-        all.get(all.len() / 2).copied().unwrap_or_default().as_secs_f64()
+        let all = times.iter().filter(|(who, _)| *who == subject).map(|(_, times)| of(times));
+        super::median(all.collect()).as_secs_f64()
     };
     let mut text = String::new();
     writeln!(
@@ -208,9 +206,4 @@ async fn reached(traffic: &Traffic, what: &str, count: usize) -> Instant {
         }
         sleep(POLL).await;
     }
-}
-
-async fn machines(client: &Client) -> Result<usize> {
-    let api: Api<Machine> = Api::namespaced(client.clone(), MACHINE_NAMESPACE);
-    Ok(api.list_metadata(&ListParams::default()).await.context("cannot list Machines")?.items.len())
 }

@@ -1,10 +1,9 @@
 //! `fleetwright run` on a fleet in which nothing is to be done: its start, and its rest.
 
-use std::{fmt::Write, path::Path, process::Command, time::Duration};
+use std::{fmt::Write, path::Path, time::Duration};
 
 use anyhow::{Context, Result, ensure};
-use fleetwright_referees::{Access, Cluster, process::Supervised};
-use fleetwright_runtime::Tasks;
+use fleetwright_referees::Cluster;
 use fleetwright_simcloud::aws::model::instance::Instance;
 use k8s_openapi::api::core::v1::Node;
 use kube::{
@@ -12,36 +11,23 @@ use kube::{
     api::{Patch, PatchParams},
 };
 use serde_json::json;
-use tempfile::TempDir;
-use tokio::{
-    net::TcpListener,
-    time::{Instant, MissedTickBehavior, interval, sleep},
-};
-use tokio_util::sync::CancellationToken;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use super::{
     Scale,
     audit::Audit,
-    ground::{self, Ground},
+    ground::Ground,
     load::Load,
-    objects,
+    program::{Program, Start, USER},
     traffic::{Counts, Traffic, in_words, writes},
 };
 use crate::procfs;
 
-/// As whom `fleetwright run` acts, so that its requests can be told from ours.
-const USER: &str = "root";
 /// The aims.
 const WANTED_MEMORY: f64 = 60.0;
 const WANTED_PERCENT: f64 = 0.5;
 /// Kubelets report a status that has not changed this often.
 const STATUS_INTERVAL: Duration = Duration::from_mins(5);
-/// How often a starting process is looked at.
-const SAMPLE: Duration = Duration::from_millis(250);
-/// More processor time in a sample means that it is still at work.
-const BUSY: Duration = Duration::from_millis(25);
-/// A process that has been neither heard nor busy for so long has settled.
-const SETTLED: Duration = Duration::from_secs(5);
 
 /// Measures, and says what came out.
 pub(crate) async fn measure(scale: &Scale, fleetwright: &Path) -> Result<String> {
@@ -52,19 +38,14 @@ pub(crate) async fn measure(scale: &Scale, fleetwright: &Path) -> Result<String>
     eprintln!("bench: bringing up {count} Machines");
     let controllers = ground.controllers("*", &traffic).await?;
     ground.provision(count, &traffic).await?;
+    ground.join(count, &traffic).await?;
     let instances = ground.instances();
-    ground::register(&ground.user, instances.iter().map(objects::node).collect()).await?;
-    ground.wait_for("Running", count, &traffic).await?;
     controllers.stop().await?;
-
-    let listener = TcpListener::bind("127.0.0.1:0").await.context("cannot serve the cloud")?;
-    let cloud = format!("http://{}", listener.local_addr()?);
-    let mut served = Tasks::new(CancellationToken::new());
-    ground.simulation.serve(listener, &mut served);
+    let cloud = ground.serve_cloud().await?;
     ensure!(audit.news()?.is_empty(), "somebody else uses the name {USER}");
 
     eprintln!("bench: starting fleetwright run");
-    let program = Program::start(fleetwright, ground.cluster.access(), &cloud)?;
+    let program = Program::start(fleetwright, ground.cluster.access(), &cloud.url, &[])?;
     let mut processes = ground.processes();
     processes.push(program.id());
     let load = Load::begin(&processes)?;
@@ -83,20 +64,6 @@ pub(crate) async fn measure(scale: &Scale, fleetwright: &Path) -> Result<String>
     Ok(text)
 }
 
-/// `fleetwright run` as a process of its own.
-struct Program {
-    process: Supervised,
-    begin: Instant,
-    _folder: TempDir,
-}
-
-/// What a start took.
-struct Start {
-    settled: Duration,
-    cpu: Duration,
-    requests: Counts,
-}
-
 /// What a while at rest took.
 struct Rest {
     window: Duration,
@@ -110,72 +77,6 @@ struct Rest {
 impl Rest {
     fn percent(&self) -> f64 {
         100.0 * self.cpu.as_secs_f64() / self.window.as_secs_f64()
-    }
-}
-
-impl Program {
-    fn start(fleetwright: &Path, access: &Access, cloud: &str) -> Result<Self> {
-        let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
-        let token = access.tokens.get(USER).context("nobody has a token")?;
-        let authority = folder.path().join("ca.pem");
-        std::fs::write(&authority, &access.authority).context("cannot write the authority")?;
-        let kubeconfig = json!({
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "bench",
-            "contexts": [{"name": "bench", "context": {"cluster": "bench", "user": USER}}],
-            "clusters": [{"name": "bench", "cluster": {
-                "server": access.url, "certificate-authority": authority}}],
-            "users": [{"name": USER, "user": {"token": token}}],
-        });
-        std::fs::write(folder.path().join("kubeconfig"), kubeconfig.to_string())
-            .context("cannot write the kubeconfig")?;
-        let mut command = Command::new(fleetwright);
-        command
-            .args(["run", "--kubeconfig", "kubeconfig", "--crds", "check"])
-            .args(["--set", "metrics.address=0", "--set", "health.address=0"])
-            .env("AWS_ENDPOINT_URL", cloud)
-            .current_dir(folder.path());
-        let begin = Instant::now();
-        let process = Supervised::spawn("fleetwright", &mut command, folder.path())?;
-        Ok(Self { process, begin, _folder: folder })
-    }
-
-    fn id(&self) -> u32 {
-        self.process.id()
-    }
-
-    fn cpu(&self) -> Result<Duration> {
-        procfs::processor_time(self.id())
-            .with_context(|| format!("fleetwright run ended:\n{}", self.process.log_tail()))
-    }
-
-    /// Waits until it neither asks nor computes.
-    async fn settle(&self, audit: &mut Audit) -> Result<Start> {
-        let mut requests = Counts::new();
-        let (mut cpu, mut last) = (Duration::ZERO, Instant::now());
-        let mut busy_until = (Duration::ZERO, Duration::ZERO);
-        loop {
-            sleep(SAMPLE).await;
-            let news = audit.news()?;
-            let asked = news.keys().any(|what| !what.ends_with(" leases"));
-            add(&mut requests, news);
-            let now = self.cpu()?;
-            if asked || now.saturating_sub(cpu) > BUSY {
-                last = Instant::now();
-                busy_until = (self.begin.elapsed(), now);
-            }
-            cpu = now;
-            if last.elapsed() > SETTLED {
-                return Ok(Start { settled: busy_until.0, cpu: busy_until.1, requests });
-            }
-        }
-    }
-}
-
-fn add(counts: &mut Counts, more: Counts) {
-    for (what, count) in more {
-        *counts.entry(what).or_default() += count;
     }
 }
 
