@@ -305,7 +305,10 @@ async fn an_empty_set_says_what_its_machines_would_be() {
             let _ = controller.run(CancellationToken::new()).await;
         });
     });
-    bed.create::<MachineSet>(manifest("s", 0)).await;
+    let mut known = manifest("s", 0);
+    known["spec"]["template"]["spec"]["providerSpec"]["value"]["placement"] =
+        json!({"region": "us-east-1", "availabilityZone": "us-east-1a"});
+    bed.create::<MachineSet>(known).await;
     let mut unknown = manifest("unknown", 0);
     unknown["spec"]["template"]["spec"]["providerSpec"]["value"]["instanceType"] = json!("x1.odd");
     bed.create::<MachineSet>(unknown).await;
