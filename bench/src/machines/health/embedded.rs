@@ -91,7 +91,7 @@ pub(crate) async fn measure(scale: &Scale) -> Result<String> {
     bring_up(&world, count, &bench.traffic).await?;
 
     eprintln!("bench: too many are bad");
-    sick::make(&bench.user, sick::check("restricted", Duration::from_secs(1), "1%")).await?;
+    sick::make(&bench.user, sick::check("restricted", scale.bad_for, "1%")).await?;
     let patients = sick::choose(&bench.user, bad).await?;
     sick::turn(&bench.user, &patients, "False", sick::this_second(&bench.clock)).await?;
     sick::wait_for(&bench.user, "restricted", (count, "False")).await?;
