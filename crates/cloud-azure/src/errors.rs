@@ -13,15 +13,7 @@ pub fn classify(code: &str, status: u16) -> ErrorClass {
         "QuotaExceeded" | "OperationNotAllowed" => ErrorClass::Quota,
         "TooManyRequests" => ErrorClass::Throttled,
         "ResourceNotFound" | "ResourceGroupNotFound" => ErrorClass::NotFound,
-        _ => match status {
-            // Credentials are renewed while we run.
-            401 | 403 => ErrorClass::Credentials,
-            404 => ErrorClass::NotFound,
-            408 => ErrorClass::Transient,
-            429 => ErrorClass::Throttled,
-            400..500 => ErrorClass::Configuration,
-            _ => ErrorClass::Transient,
-        },
+        _ => ErrorClass::by_status(status),
     }
 }
 

@@ -21,20 +21,12 @@ pub fn classify(code: &str, status: Option<u16>) -> ErrorClass {
         "resourceInUseByAnotherResource" | "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE" => {
             ErrorClass::InUse
         }
-        _ => by_status(status),
-    }
-}
-
-fn by_status(status: Option<u16>) -> ErrorClass {
-    match status {
-        Some(401 | 403) => ErrorClass::Credentials,
-        Some(404) => ErrorClass::NotFound,
-        Some(408) => ErrorClass::Transient,
-        Some(409) => ErrorClass::AlreadyExists,
-        Some(429) => ErrorClass::Throttled,
-        Some(400..500) => ErrorClass::Configuration,
-        // An operation that failed for a reason we do not know may work next time.
-        _ => ErrorClass::Transient,
+        _ => match status {
+            Some(409) => ErrorClass::AlreadyExists,
+            Some(status) => ErrorClass::by_status(status),
+            // An operation that failed for a reason we do not know may work next time.
+            None => ErrorClass::Transient,
+        },
     }
 }
 

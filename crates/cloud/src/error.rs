@@ -36,6 +36,21 @@ pub enum ErrorClass {
     TokenSpent,
 }
 
+impl ErrorClass {
+    /// What an HTTP status means where the cloud's code says nothing.
+    pub fn by_status(status: u16) -> Self {
+        match status {
+            // Credentials are renewed while we run.
+            401 | 403 => Self::Credentials,
+            404 => Self::NotFound,
+            408 => Self::Transient,
+            429 => Self::Throttled,
+            400..500 => Self::Configuration,
+            _ => Self::Transient,
+        }
+    }
+}
+
 /// An answer that says no, or none at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CloudError {

@@ -2,7 +2,7 @@
 
 use fleetwright_kschema::{
     field::{FieldError, Path},
-    names,
+    names::{self, FOREGROUND, ORPHAN},
 };
 use serde_json::{Value, json};
 
@@ -93,7 +93,7 @@ fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
 
 fn finalizer_name(name: &str, path: &Path) -> Vec<FieldError> {
     let mut errors = each(path, name, names::qualified_name(name));
-    if !name.contains('/') && !matches!(name, KUBERNETES | "orphan" | "foregroundDeletion") {
+    if !name.contains('/') && !matches!(name, KUBERNETES | ORPHAN | FOREGROUND) {
         let reason = "name is neither a standard finalizer name nor is it fully qualified";
         errors.push(FieldError::invalid(path, name, reason));
     }
