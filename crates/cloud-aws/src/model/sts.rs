@@ -1,5 +1,5 @@
 // Written by `cargo xtask generate` from the public service model; do not edit.
-// Selection: 19c8e3b41a17eae3c5e736e3a9ddf67bbc628d25a16466416b406ecf126090e6
+// Selection: a442c0b0bf7ea49fac694ffcb643e50977569cbd264de1b02dbac52883de9021
 
 //! AWS Security Token Service.
 
